@@ -1,0 +1,47 @@
+# CairnLibrary - libcairn (base + core + store + cache, without libllama), and what `cmake --install` puts where.
+#
+#   bin/cairn   lib/libcairn.{a,so}   include/cairn/*.h   lib/pkgconfig/cairn.pc
+#   lib/cairn/  llama.cpp's libraries when they came from npm; the program finds them by $ORIGIN/../lib/cairn
+#   share/cairn/models  templates and vocabularies
+
+set(cairn_parts)
+set(cairn_part_deps)
+foreach(folder base core store cache)
+  if(TARGET cairn_${folder})
+    list(APPEND cairn_parts $<TARGET_OBJECTS:cairn_${folder}>)
+  endif()
+endforeach()
+list(APPEND cairn_part_deps PkgConfig::XXHASH PkgConfig::CRYPTO Threads::Threads)
+
+if(cairn_parts)
+  add_library(cairn_static STATIC ${cairn_parts})
+  add_library(cairn_shared SHARED ${cairn_parts})
+  foreach(target cairn_static cairn_shared)
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME cairn LINKER_LANGUAGE C)
+    target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+    target_link_libraries(${target} PRIVATE ${cairn_part_deps})
+  endforeach()
+  set_target_properties(cairn_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
+                        LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libcairn.map)
+  target_link_options(cairn_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libcairn.map)
+  if(NOT CAIRN_SANITIZE AND NOT CAIRN_FUZZ)
+    target_link_options(cairn_shared PRIVATE -Wl,--no-undefined)
+  endif()
+  install(TARGETS cairn_static cairn_shared
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
+configure_file(${PROJECT_SOURCE_DIR}/cmake/cairn.pc.in ${PROJECT_BINARY_DIR}/cairn.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/cairn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/cairn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+if(TARGET cairn)
+  set_target_properties(cairn PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/cairn;$ORIGIN/../lib/cairn")
+  install(TARGETS cairn RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY ${CAIRN_LLAMA_SRC}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/cairn)
+  if(CAIRN_LLAMA STREQUAL "npm")
+    install(DIRECTORY ${CAIRN_LLAMA_LIB_DIR}/ DESTINATION lib/cairn FILES_MATCHING PATTERN "lib*.so")
+    install(FILES ${CAIRN_LLAMA_SRC}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME llama.cpp-LICENSE)
+  endif()
+endif()
