@@ -1,0 +1,132 @@
+/*
+ * cairn - a prompt cache for engines whose sequences can't be rewound.
+ *
+ * You have an engine (cairn/engine.h) and prompts (cairn/prompt.h). libcairn reads a prompt through
+ * the engine, keeping states at chosen positions, and resumes the next prompt from the newest state
+ * whose whole path is a prefix of it. You drive it in small steps, so that several requests can
+ * share the engine and any of them can be stopped between two steps.
+ *
+ *   cairn_request *r;
+ *   cairn_cache_begin(cache, &prompt, &r, &err);            plan; nothing was decoded yet
+ *   while (cairn_request_phase(r) != CAIRN_PHASE_READY)     restore, then read batch by batch
+ *       cairn_cache_step(cache, &r, 1, &err);
+ *   for (;;) {
+ *       token = sample(cairn_request_logits(r));            your sampler
+ *       if (done(token)) break;
+ *       cairn_request_push(r, token);
+ *       cairn_cache_step(cache, &r, 1, &err);               decodes it; logits are ready again
+ *   }
+ *   cairn_cache_end(cache, r, CAIRN_END_DONE);              its slot is free, its path is kept
+ *   use(cairn_request_record(r));                           what was reused and why not more
+ *   cairn_request_free(r);
+ *
+ * Units    tokens, bytes, ns
+ * Owner    the cache borrows the engine and the clock, which must outlive it
+ * Thread   all calls on one thread: the one that owns the engine
+ * Errors   a failing restore falls back to a nearer state or to reading: never an error to you.
+ *          Only a failing decode, a prompt too long and a missing slot are
+ * See      docs/ARCHITECTURE.md, docs/embedding.md
+ */
+#ifndef CAIRN_CAIRN_H
+#define CAIRN_CAIRN_H
+
+#include "cairn/engine.h"
+#include "cairn/mem.h"
+#include "cairn/prompt.h"
+#include "cairn/record.h"
+#include "cairn/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cairn_cache cairn_cache;
+typedef struct cairn_request cairn_request;
+
+typedef struct cairn_cache_options {
+    uint64_t ram_bytes_max;        /* cap over everything the cache holds in memory, peaks included      */
+    uint32_t grid_tokens;          /* 0: the engine's batch size                                         */
+    uint32_t cut_tokens_min;       /* 0: 32                                                              */
+    bool off;                      /* keep nothing, resume nothing; reading is cut the same way          */
+    uint64_t (*now_ns)(void *ctx); /* monotonic; NULL: the system's                                 */
+    void *now_ctx;
+} cairn_cache_options;
+
+typedef enum cairn_phase {
+    CAIRN_PHASE_RESTORE = 0, /* saving what is displaced, putting back what is resumed              */
+    CAIRN_PHASE_READ = 1,    /* decoding the prompt                                                 */
+    CAIRN_PHASE_READY = 2,   /* logits of the last token are ready; push a token                    */
+    CAIRN_PHASE_DECODE = 3,  /* a pushed token waits for the next step                              */
+    CAIRN_PHASE_FAILED = 4,  /* the engine failed; end it with CAIRN_END_BROKEN                       */
+    CAIRN_PHASE_ENDED = 5
+} cairn_phase;
+
+typedef struct cairn_cache_stats {
+    uint64_t ram_bytes, ram_bytes_peak, ram_bytes_max;
+    uint64_t index_bytes, states, state_bytes, segments, row_bytes;
+    uint64_t namespaces, paths, tokens_known;
+    uint64_t requests, tokens_prompt, tokens_read, tokens_least, tokens_answer;
+    uint64_t states_taken, states_skipped, states_dropped, restores, restores_failed;
+} cairn_cache_stats;
+
+/*
+ * Make a cache over an engine.
+ * Errors  CAIRN_INVALID (options), CAIRN_NOMEM
+ */
+CAIRN_MUST_CHECK cairn_status cairn_cache_new(cairn_mem *mem, cairn_engine *engine,
+                                              const cairn_cache_options *options, cairn_cache **ret_cache,
+                                              cairn_error *reterr);
+/* Every request must have been ended. Slots are left as they are. NULL is allowed. */
+void cairn_cache_free(cairn_cache *cache);
+
+/*
+ * Plan a request and take a slot for it.
+ *
+ *   prompt [in]  tokens and boundaries are borrowed until cairn_cache_end
+ *
+ * After   CAIRN_OK: *ret_request is in phase RESTORE or READ; nothing was decoded.
+ * Errors  CAIRN_BUSY (no free slot: try again after an end), CAIRN_LIMIT (longer than a slot),
+ *         CAIRN_INVALID, CAIRN_NOMEM
+ * Cost    O(prompt->count) and a tree walk; see bench/core
+ */
+CAIRN_MUST_CHECK cairn_status cairn_cache_begin(cairn_cache *cache, const cairn_prompt *prompt,
+                                                cairn_request **ret_request, cairn_error *reterr);
+/*
+ * Do one bounded unit of work for each request: a transfer, or one decode for all those that read
+ * or answer. Requests in READY, FAILED and ENDED are skipped.
+ * After   a request whose decode failed is in phase FAILED; others are not affected.
+ * Errors  CAIRN_ENGINE when a request failed (cairn_request_error tells which and why)
+ */
+CAIRN_MUST_CHECK cairn_status cairn_cache_step(cairn_cache *cache, cairn_request *const *requests,
+                                               uint32_t count, cairn_error *reterr);
+/* End it in any phase. What was read stays known; the slot is free for others. Can't fail. */
+void cairn_cache_end(cairn_cache *cache, cairn_request *request, cairn_ending ending);
+
+cairn_phase cairn_request_phase(const cairn_request *request);
+/* float[vocab_size] after the last decoded token; borrowed until the next step of the cache. */
+const float *cairn_request_logits(const cairn_request *request);
+/*
+ * The next token of the answer, decoded by the next step. Phase READY only.
+ * Errors  CAIRN_INVALID (phase), CAIRN_LIMIT (the slot is full: end the answer)
+ */
+CAIRN_MUST_CHECK cairn_status cairn_request_push(cairn_request *request, cairn_token token);
+/* Valid from begin until free; times and counts grow until the end. */
+const cairn_record *cairn_request_record(const cairn_request *request);
+const cairn_error *cairn_request_error(const cairn_request *request);
+/* After cairn_cache_end. NULL is allowed. */
+void cairn_request_free(cairn_request *request);
+
+void cairn_cache_stats_get(const cairn_cache *cache, cairn_cache_stats *ret_stats);
+/* Forget one namespace, or everything when space is NULL. Active requests keep what they use. */
+CAIRN_MUST_CHECK cairn_status cairn_cache_forget(cairn_cache *cache, const cairn_namespace *space,
+                                                 cairn_error *reterr);
+/* Check every invariant, slowly; for tests. */
+CAIRN_MUST_CHECK cairn_status cairn_cache_verify(const cairn_cache *cache, cairn_error *reterr);
+
+/* "0.1.0" */
+const char *cairn_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

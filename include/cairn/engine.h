@@ -1,0 +1,163 @@
+/*
+ * engine - what an inference engine provides so that libcairn can resume its sequences.
+ *
+ * libcairn never computes a token. It decides what to keep and what to put back, and asks an
+ * engine to do it through this table of functions. An engine has a fixed number of slots; a slot
+ * is one live token sequence: its rows (attention K/V, one row a token, which can be dropped from
+ * the end) and its state (what recurrent layers carry; it exists only for the slot's length).
+ *
+ *   slot   t0 t1 t2 ... t(n-1)            length n
+ *   rows   r0 r1 r2 ... r(n-1)            may be trimmed, exported and imported by ranges
+ *   state                     S(n)        may be read out at n, and set back at the same n
+ *
+ * A resume at n is: rows [0, n) in the slot, then S(n) set. Both or neither.
+ *
+ * Units    positions and lengths in tokens; sizes in bytes; time is measured by the caller
+ * Owner    the engine's maker owns it and frees it after the cache that uses it
+ * Thread   one thread at a time (the thread that owns the cache); `interrupt` from any thread
+ * Errors   a failing call leaves other slots unharmed; what it leaves in its own slot is stated
+ *          for each call. After CAIRN_ENGINE the caller resets the slot before it uses it again
+ * See      docs/ARCHITECTURE.md, src/engine/engine_replica.h (the exact engine for tests),
+ *          src/engine/engine_llama.h (libllama)
+ */
+#ifndef CAIRN_ENGINE_H
+#define CAIRN_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cairn/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t cairn_token;
+
+enum { CAIRN_FINGERPRINT_BYTES = 32 };
+
+/* How a slot of this engine may be shortened without a saved state: the strictest of its layers. */
+typedef enum cairn_trim {
+    CAIRN_TRIM_ANYWHERE = 0, /* plain attention: any shorter length is exact                        */
+    CAIRN_TRIM_WINDOW = 1,   /* sliding windows: exact while nothing needed was overwritten         */
+    CAIRN_TRIM_NEVER = 2     /* recurrent: only together with a state saved at exactly that length  */
+} cairn_trim;
+
+/* Facts that do not change while the engine lives. Sizes of 0 mean "none". */
+typedef struct cairn_engine_info {
+    const char *name;  /* "llama", "replica"; constant, lives as long as the engine       */
+    const char *build; /* what made it: "libllama 0.4.0 (abc123), CPU"; same life         */
+    uint8_t fingerprint[CAIRN_FINGERPRINT_BYTES]; /* digest of everything that state bytes depend on */
+    uint32_t slots;            /* number of slots, >= 1                                           */
+    uint32_t slot_tokens_max;  /* longest sequence of one slot                                    */
+    uint32_t batch_tokens_max; /* most tokens of one slot in one decode                           */
+    uint32_t vocab_size;       /* floats in one row of logits                                     */
+    cairn_trim trim;
+    bool rows_move;           /* rows can be exported and imported by ranges                     */
+    bool exact;               /* equal batches give equal bits (proved by the engine's own check) */
+    bool batch_alone;         /* `exact` holds only when a decode carries one slot               */
+    uint64_t state_bytes_max; /* upper bound of a state's size at any length                     */
+    uint64_t row_bytes;       /* stored bytes of one row (average; see rows_size for the exact)  */
+} cairn_engine_info;
+
+typedef enum cairn_logits {
+    CAIRN_LOGITS_NONE = 0,
+    CAIRN_LOGITS_LAST = 1, /* of the piece's last token                                             */
+    CAIRN_LOGITS_ALL = 2   /* of every token of the piece                                           */
+} cairn_logits;
+
+/* Tokens of one slot inside one decode. They extend the slot: its length must be `begin`. */
+typedef struct cairn_piece {
+    uint32_t slot;
+    uint32_t begin;            /* position of tokens[0]                                             */
+    const cairn_token *tokens; /* cairn_token[count], borrowed for the call                         */
+    uint32_t count;            /* 1 <= count <= batch_tokens_max                                    */
+    cairn_logits logits;
+} cairn_piece;
+
+typedef struct cairn_rows_size {
+    uint64_t bytes;        /* what the exported rows will occupy                                    */
+    uint64_t buffer_bytes; /* what the buffer given to rows_export must hold, >= bytes: some engines */
+                           /* write a tail that is cut off afterwards                               */
+} cairn_rows_size;
+
+typedef struct cairn_engine cairn_engine;
+
+typedef struct cairn_engine_ops {
+    /*
+     * Read tokens: each piece's tokens are decoded and become rows and state of its slot.
+     *
+     *   pieces [in]  cairn_piece[count_pieces], at most one piece a slot
+     *
+     * After   CAIRN_OK: every slot is longer by its piece; logits are ready until the next decode.
+     *         Otherwise (CAIRN_CANCELLED: `interrupt` was honoured; or an error): each slot named in
+     *         `pieces` either still has its rows [0, begin) and its state is unset (length() ==
+     *         begin), or it is empty (length() == 0). Ask length() and restore or reset.
+     * Errors  CAIRN_LIMIT (longer than slot_tokens_max), CAIRN_ENGINE, CAIRN_NOMEM, CAIRN_CANCELLED
+     */
+    cairn_status (*decode)(cairn_engine *engine, const cairn_piece *pieces, uint32_t count_pieces,
+                           cairn_error *reterr);
+    /*
+     * Logits of the last decode: float[vocab_size] of token `index` (0-based within piece `piece`),
+     * or NULL if none were asked for. Borrowed until the next decode.
+     */
+    const float *(*logits)(cairn_engine *engine, uint32_t piece, uint32_t index);
+    /* Tokens in the slot now. */
+    uint32_t (*length)(cairn_engine *engine, uint32_t slot);
+    /* The exactness gate: may `slot` be cut to `length` now, without a state, and stay exact? */
+    bool (*can_trim)(cairn_engine *engine, uint32_t slot, uint32_t length);
+    /*
+     * Drop rows [length, end). On CAIRN_TRIM_NEVER engines the state is then unset (unless length
+     * equals the slot's length): state_set at `length` must follow before the next decode.
+     * After an error the slot is empty.
+     */
+    cairn_status (*trim)(cairn_engine *engine, uint32_t slot, uint32_t length, cairn_error *reterr);
+    /* Empty the slot. Cannot fail. */
+    void (*reset)(cairn_engine *engine, uint32_t slot);
+    /*
+     * The state at the slot's present length. state_size gives its exact bytes (0: this engine or
+     * this length has none); state_get writes them to out, uint8_t[size].
+     */
+    uint64_t (*state_size)(cairn_engine *engine, uint32_t slot);
+    cairn_status (*state_get)(cairn_engine *engine, uint32_t slot, uint8_t *out, uint64_t size,
+                              cairn_error *reterr);
+    /*
+     * Set the state that was saved at exactly `length` tokens of this path. The slot must hold rows
+     * [0, length) and no more. After an error the slot is empty.
+     * Errors  CAIRN_CORRUPT: the bytes are not a state of this engine. CAIRN_ENGINE: refused.
+     */
+    cairn_status (*state_set)(cairn_engine *engine, uint32_t slot, uint32_t length, const uint8_t *bytes,
+                              uint64_t size, cairn_error *reterr);
+    /*
+     * Rows [begin, end) of the slot as bytes. rows_size is pure arithmetic and may be asked for any
+     * range. rows_export does not change the slot. *ret_size <= buffer_bytes of rows_size.
+     */
+    cairn_rows_size (*rows_size)(cairn_engine *engine, uint32_t begin, uint32_t end);
+    cairn_status (*rows_export)(cairn_engine *engine, uint32_t slot, uint32_t begin, uint32_t end,
+                                uint8_t *out, uint64_t out_size, uint64_t *ret_size, cairn_error *reterr);
+    /*
+     * Append rows [begin, use_end) to the slot, whose length must be `begin_use`, out of bytes that
+     * hold rows [begin, end): begin <= begin_use < use_end <= end. The state is then unset: a
+     * state_set must follow before the next decode (not on CAIRN_TRIM_ANYWHERE engines).
+     * After an error the slot is empty.
+     */
+    cairn_status (*rows_import)(cairn_engine *engine, uint32_t slot, uint32_t begin, uint32_t end,
+                                uint32_t begin_use, uint32_t use_end, const uint8_t *bytes, uint64_t size,
+                                cairn_error *reterr);
+    /* Ask a running decode to stop as soon as it can. Any thread; sticky until `resume_work`. */
+    void (*interrupt)(cairn_engine *engine);
+    void (*resume_work)(cairn_engine *engine);
+    void (*free)(cairn_engine *engine);
+} cairn_engine_ops;
+
+/* The head of every engine; an engine's own struct begins with it. */
+struct cairn_engine {
+    const cairn_engine_ops *ops;
+    cairn_engine_info info;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

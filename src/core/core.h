@@ -1,0 +1,217 @@
+/*
+ * core - decides what to keep, what to put back and what to drop. Events in, actions out.
+ *
+ * The core is a pure state machine. It is told what happened (cairn_event) and answers with what to
+ * do (cairn_action). It never reads a clock, a file, a random device or an engine: time and costs
+ * come with the events. The same events give the same actions, byte for byte, so the server, the
+ * simulator, the fuzzers and a replayed trace all run this code.
+ *
+ *   conductor                                   core
+ *   ---------                                   ----
+ *   EVENT_REQUEST(prompt, now)            -->   decision; actions: what to save before it is
+ *                                               displaced, what to drop for it, what to restore,
+ *                                               then the first READ
+ *     executes in order; for each TAKE and
+ *     SAVE_ROWS: EVENT_STORED or _FAILED  -->   (no new actions)
+ *     when a RESET..RESTORE fails: _FAILED -->  a new list that replaces the rest of the old one
+ *   EVENT_RESUMED(cost)                   -->   (no new actions) sent just before the first READ
+ *   EVENT_READ(position, cost)            -->   [DROP..] [TAKE], then the next READ, or READY
+ *   EVENT_ANSWERED(tokens, cost)          -->   [DROP..] [TAKE]
+ *   EVENT_FINISH(ending)                  -->   [DROP..]; the slot is idle and keeps its contents
+ *
+ * What the core knows: for each namespace a tree of token paths; on each path the blobs that are
+ * held (states at exact positions, row segments), for each slot the path it holds and whether its
+ * state is set. What it promises, for every event, in every order (the laws of ARCHITECTURE.md):
+ *
+ *   - RESTORE names a state whose whole path is a prefix of the prompt, at most count - 1 long;
+ *   - before RESTORE at n the slot holds, by the actions before it, rows [0, n) of that path;
+ *   - the sum of reserved and held bytes is never above ram_bytes_max, at any point of the list;
+ *   - blobs that an active request's list still names are never dropped by another's;
+ *   - in CAIRN_RESUME_EXACT only states and rows read with this prompt's own cuts are used.
+ *
+ * Units    positions in tokens; sizes in bytes; time in ns, monotonic, from the event
+ * Owner    the core owns its tree; actions and the decision are borrowed until the next step
+ * Thread   one thread at a time
+ * Errors   bad events (unknown slot, wrong order) give CAIRN_INVALID and change nothing; failing
+ *          allocation inside the core loses cached knowledge, never correctness
+ * See      docs/internals/core.md
+ */
+#ifndef CAIRN_CORE_H
+#define CAIRN_CORE_H
+
+#include "cairn/mem.h"
+#include "cairn/prompt.h"
+#include "cairn/record.h"
+
+typedef struct cairn_core cairn_core;
+typedef uint64_t cairn_blob_id;    /* names one state or one row segment; 0 is none; never reused   */
+typedef uint64_t cairn_request_id; /* chosen by the caller, unique while the request lives, not 0   */
+
+enum { CAIRN_SLOT_ANY = UINT32_MAX };
+
+typedef struct cairn_core_options {
+    uint64_t ram_bytes_max;   /* cap over blobs, index and the transfer buffers below              */
+    uint64_t index_bytes_max; /* cap of the tree itself inside ram_bytes_max; 0: an eighth of it   */
+    uint32_t slots;
+    uint32_t slot_tokens_max;
+    uint32_t batch_tokens_max; /* longest READ                                                      */
+    uint32_t grid_tokens;      /* cut at least this often inside long messages; 0: batch_tokens_max */
+    uint32_t cut_tokens_min;   /* canonical cuts are at least this far apart; 0: 32                 */
+    cairn_trim trim;
+    bool rows_move;
+    uint64_t state_bytes_max;
+    uint64_t row_bytes;        /* estimate of one stored row                                        */
+    uint64_t rows_extra_bytes; /* transfer buffer beyond the rows themselves during SAVE_ROWS       */
+    /* First guesses of the costs, replaced by what the events measure. */
+    double read_ns_token;  /* a of a*n + b*n*n                                                  */
+    double read_ns_token2; /* b                                                                 */
+    double take_ns, restore_ns, move_ns_byte;
+} cairn_core_options;
+
+typedef enum cairn_action_kind {
+    CAIRN_ACTION_DROP,      /* free `blob`                                                          */
+    CAIRN_ACTION_TAKE,      /* save the state of `slot` at its present length `begin` as `blob`     */
+    CAIRN_ACTION_SAVE_ROWS, /* save rows [begin, end) of `slot` as `blob`                           */
+    CAIRN_ACTION_RESET,     /* empty `slot`                                                         */
+    CAIRN_ACTION_TRIM,      /* cut `slot` to `begin` rows                                           */
+    CAIRN_ACTION_LOAD_ROWS, /* append rows [use_begin, use_end) to `slot` from `blob` [begin, end)  */
+    CAIRN_ACTION_RESTORE,   /* set the state of `slot` at `begin` from `blob`                       */
+    CAIRN_ACTION_READ,      /* decode prompt tokens [begin, end), at most batch_tokens_max          */
+    CAIRN_ACTION_READY      /* the whole prompt is read: the answer may begin                       */
+} cairn_action_kind;
+
+typedef struct cairn_action {
+    cairn_action_kind kind;
+    uint32_t slot;
+    cairn_request_id request; /* 0 when it belongs to none                                          */
+    cairn_blob_id blob;
+    uint32_t begin, end;
+    uint32_t use_begin, use_end;
+    uint64_t bytes; /* TAKE, SAVE_ROWS: reserved for the blob; the real size may be less  */
+} cairn_action;
+
+typedef enum cairn_event_kind {
+    CAIRN_EVENT_REQUEST,
+    CAIRN_EVENT_RESUMED,
+    CAIRN_EVENT_READ,
+    CAIRN_EVENT_ANSWERED,
+    CAIRN_EVENT_FINISH,
+    CAIRN_EVENT_STORED,    /* a TAKE or SAVE_ROWS worked                                            */
+    CAIRN_EVENT_FAILED,    /* an action did not work                                                */
+    CAIRN_EVENT_LOST,      /* `blob` is gone from the store or was found damaged                    */
+    CAIRN_EVENT_SLOT_LOST, /* the engine lost the slot's state; rows [0, position) are still there  */
+    CAIRN_EVENT_BUDGET,    /* ram_bytes_max becomes `bytes`                                         */
+    CAIRN_EVENT_FORGET     /* drop all of a namespace, or of all when `all`                         */
+} cairn_event_kind;
+
+typedef struct cairn_event {
+    cairn_event_kind kind;
+    uint64_t now_ns;
+    cairn_request_id request;
+    /* REQUEST: borrowed until FINISH. slot: CAIRN_SLOT_ANY, or the only slot to be used. */
+    const cairn_prompt *prompt;
+    uint32_t slot;
+    /* READ, SLOT_LOST: position reached or left. */
+    uint32_t position;
+    /* ANSWERED: tokens decoded after the prompt, cairn_token[count], copied. */
+    const cairn_token *tokens;
+    uint32_t count;
+    /* STORED, FAILED, LOST. action: index in the list last returned for this request. */
+    uint32_t action;
+    cairn_blob_id blob;
+    uint64_t bytes;      /* STORED: real size. BUDGET: the new cap                                 */
+    cairn_status status; /* FAILED, LOST: CAIRN_CORRUPT means damaged                              */
+    /* RESUMED, READ, ANSWERED, STORED: measured time of what was done */
+    uint64_t cost_ns;
+    cairn_ending ending;   /* FINISH                                                                */
+    cairn_namespace space; /* FORGET                                                                */
+    bool all;              /* FORGET                                                                */
+} cairn_event;
+
+/* What was decided for a request; final after RESUMED, counts grow until FINISH. */
+typedef struct cairn_decision {
+    uint32_t slot;
+    uint32_t prompt_tokens, divergence, least, resume;
+    cairn_source source;
+    cairn_reason reason;
+    uint32_t reason_position;
+    uint64_t reason_bytes;
+    uint32_t divergence_message;
+    uint8_t divergence_role;
+    uint64_t state_age_ns;
+    uint32_t states_taken, states_skipped;
+} cairn_decision;
+
+typedef struct cairn_core_stats {
+    uint64_t ram_bytes, ram_bytes_peak, ram_bytes_max;
+    uint64_t index_bytes;
+    uint64_t states, state_bytes, segments, row_bytes, reserved_bytes;
+    uint64_t namespaces, nodes, tokens;
+    uint64_t requests, drops_states, drops_segments, takes_skipped;
+} cairn_core_stats;
+
+CAIRN_MUST_CHECK cairn_status cairn_core_new(cairn_mem *mem, const cairn_core_options *options,
+                                             cairn_core **ret_core, cairn_error *reterr);
+void cairn_core_free(cairn_core *core);
+
+/*
+ * Tell the core what happened; learn what to do.
+ *
+ *   event       [in]   see above
+ *   ret_actions [out]  const cairn_action[*ret_count], borrowed until the next call; may be empty
+ *
+ * Errors  CAIRN_BUSY     REQUEST: no idle slot (or not the one named)
+ *         CAIRN_LIMIT    REQUEST: the prompt is longer than slot_tokens_max - 1
+ *         CAIRN_INVALID  the event does not fit the state; nothing changed
+ * Cost    REQUEST: O(count + known blobs on the path); others O(log) except when room must be made
+ */
+CAIRN_MUST_CHECK cairn_status cairn_core_step(cairn_core *core, const cairn_event *event,
+                                              const cairn_action **ret_actions, uint32_t *ret_count,
+                                              cairn_error *reterr);
+
+/* The decision of a living request, or NULL. Borrowed until the next step. */
+const cairn_decision *cairn_core_decision(const cairn_core *core, cairn_request_id request);
+void cairn_core_stats_get(const cairn_core *core, cairn_core_stats *ret_stats);
+
+/*
+ * Ask without asking for anything: what would this prompt get? Changes nothing.
+ */
+CAIRN_MUST_CHECK cairn_status cairn_core_probe(cairn_core *core, const cairn_prompt *prompt, uint64_t now_ns,
+                                               cairn_decision *ret_decision, cairn_error *reterr);
+
+/* Walk the tree of one namespace in depth-first order, for the page and `cairn top`. */
+typedef struct cairn_core_node {
+    uint32_t depth, begin, end; /* the node's edge covers tokens [begin, end)                       */
+    uint32_t count_states;
+    uint32_t states[16]; /* positions of (at most 16 of) its states                          */
+    uint64_t row_bytes, state_bytes;
+    uint32_t rows_covered; /* tokens of the edge whose rows are stored or live                 */
+    uint32_t slot;         /* slot that ends on this edge, or CAIRN_SLOT_ANY                   */
+    uint64_t used_ns;
+    double value_ms;
+} cairn_core_node;
+typedef bool (*cairn_core_visit)(void *ctx, const cairn_core_node *node); /* false stops */
+void cairn_core_walk(const cairn_core *core, const cairn_namespace *space, cairn_core_visit visit, void *ctx);
+
+/*
+ * Check every invariant, slowly: tree shape, paths, blob positions, coverage, the ledger's sums,
+ * slots. For tests and the simulator. CAIRN_OK, or CAIRN_INVALID with `detail` in the error.
+ */
+CAIRN_MUST_CHECK cairn_status cairn_core_verify(const cairn_core *core, cairn_error *reterr);
+
+/* Draw the tree for people. Never parsed by code. */
+void cairn_core_dump(const cairn_core *core, void *file);
+
+/* Digest over all actions so far: equal event streams give equal digests. */
+uint64_t cairn_core_digest(const cairn_core *core);
+
+/*
+ * The canonical cuts of a prompt: positions where its reading is cut in every mode, a function of
+ * count and boundaries alone. Writes at most max positions, ascending, the last being `count`;
+ * returns how many there are. The rule: from the last cut c, the next is the first message start
+ * at least cut_tokens_min after c, or c's next multiple of grid_tokens (absolute), or the end.
+ */
+uint32_t cairn_core_cuts(const cairn_core_options *options, const cairn_prompt *prompt, uint32_t *out,
+                         uint32_t max);
+
+#endif
