@@ -109,15 +109,15 @@ typedef struct cairn_engine_ops {
     bool (*can_trim)(cairn_engine *engine, uint32_t slot, uint32_t length);
     /*
      * Drop rows [length, end). On CAIRN_TRIM_NEVER engines the state is then unset (unless length
-     * equals the slot's length): state_set at `length` must follow before the next decode.
-     * After an error the slot is empty.
+     * equals the slot's length): state_set at `length` must follow before the next decode. So it is
+     * where can_trim said no on windows. To 0 is the same as reset. After an error the slot is empty.
      */
     cairn_status (*trim)(cairn_engine *engine, uint32_t slot, uint32_t length, cairn_error *reterr);
     /* Empty the slot. Cannot fail. */
     void (*reset)(cairn_engine *engine, uint32_t slot);
     /*
      * The state at the slot's present length. state_size gives its exact bytes (0: this engine or
-     * this length has none); state_get writes them to out, uint8_t[size].
+     * this length has none, as for an empty slot); state_get writes them to out, uint8_t[size].
      */
     uint64_t (*state_size)(cairn_engine *engine, uint32_t slot);
     cairn_status (*state_get)(cairn_engine *engine, uint32_t slot, uint8_t *out, uint64_t size,
