@@ -1,0 +1,891 @@
+/*
+ * The replica engine keeps its header's promises. It is the yardstick of every other test, so the
+ * first thing checked here is that it notices: each kind of wrong restore must change the answer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/engine_replica.h"
+
+enum { TOKENS = 200, VOCAB = 256 };
+
+typedef struct rig {
+    cairn_replica_options options;
+    cairn_engine *engine;
+    cairn_token tokens[4096];
+} rig;
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state += 0x9e3779b97f4a7c15u;
+    uint64_t x = *state;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static void start(rig *r, const cairn_replica_options *options)
+{
+    uint64_t random = 42;
+    if (options)
+        r->options = *options;
+    else
+        cairn_replica_defaults(&r->options);
+    for (size_t i = 0; i < sizeof r->tokens / sizeof *r->tokens; i++)
+        r->tokens[i] = (cairn_token)(next_random(&random) % VOCAB);
+    assert_int_equal(cairn_replica_new(&r->options, cairn_mem_default(), &r->engine, NULL), CAIRN_OK);
+}
+
+static void stop(rig *r)
+{
+    r->engine->ops->free(r->engine);
+    r->engine = NULL;
+}
+
+static cairn_status decode(rig *r, uint32_t slot, const cairn_token *tokens, uint32_t count)
+{
+    cairn_piece piece = {slot, r->engine->ops->length(r->engine, slot), tokens, count, CAIRN_LOGITS_LAST};
+    return r->engine->ops->decode(r->engine, &piece, 1, NULL);
+}
+
+/* Read tokens [length, end) in batches that end at multiples of `batch`. */
+static void read_to(rig *r, uint32_t slot, const cairn_token *tokens, uint32_t end, uint32_t batch)
+{
+    for (uint32_t at = r->engine->ops->length(r->engine, slot); at < end;) {
+        uint32_t next = (at / batch + 1) * batch;
+        next = next < end ? next : end;
+        assert_int_equal(decode(r, slot, tokens + at, next - at), CAIRN_OK);
+        at = next;
+    }
+}
+
+static uint64_t pure(rig *r)
+{
+    return cairn_replica_pure(r->engine, 0, 0);
+}
+
+static uint64_t pure_last(rig *r, uint32_t count)
+{
+    return cairn_replica_pure(r->engine, 0, count - 1);
+}
+
+static uint64_t cold(rig *r, uint32_t count)
+{
+    return cairn_replica_cold(&r->options, r->tokens, count, NULL);
+}
+
+/* The answer after one more token. */
+static uint64_t probe(rig *r, uint32_t slot, uint32_t position)
+{
+    assert_int_equal(decode(r, slot, r->tokens + position, 1), CAIRN_OK);
+    return pure(r);
+}
+
+static void take_state(rig *r, uint32_t slot, uint8_t *out)
+{
+    uint64_t size = r->engine->ops->state_size(r->engine, slot);
+    assert_int_equal(size, r->options.state_bytes);
+    assert_int_equal(r->engine->ops->state_get(r->engine, slot, out, size, NULL), CAIRN_OK);
+}
+
+static cairn_status set_state(rig *r, uint32_t slot, uint32_t length, const uint8_t *bytes)
+{
+    return r->engine->ops->state_set(r->engine, slot, length, bytes, r->options.state_bytes, NULL);
+}
+
+static cairn_status take_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end, uint8_t *out)
+{
+    uint64_t size = 0;
+    cairn_rows_size need = r->engine->ops->rows_size(r->engine, begin, end);
+    cairn_status status =
+        r->engine->ops->rows_export(r->engine, slot, begin, end, out, need.buffer_bytes, &size, NULL);
+    if (status == CAIRN_OK)
+        assert_int_equal(size, need.bytes);
+    return status;
+}
+
+static cairn_status put_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end, const uint8_t *bytes)
+{
+    uint64_t size = r->engine->ops->rows_size(r->engine, begin, end).bytes;
+    return r->engine->ops->rows_import(r->engine, slot, begin, end, begin, end, bytes, size, NULL);
+}
+
+static uint64_t violations(const rig *r)
+{
+    return cairn_replica_counters_get(r->engine)->violations;
+}
+
+/* --- it answers like a pure function of the tokens --------------------------------------------------- */
+
+static void any_cutting_gives_the_cold_answer(void **unused)
+{
+    (void)unused;
+    for (int trim = CAIRN_TRIM_ANYWHERE; trim <= CAIRN_TRIM_NEVER; trim++) {
+        rig r;
+        cairn_replica_options o;
+        cairn_replica_defaults(&o);
+        o.trim = (cairn_trim)trim;
+        start(&r, &o);
+        for (uint32_t batch = 1; batch <= 64; batch += 7) {
+            r.engine->ops->reset(r.engine, 0);
+            read_to(&r, 0, r.tokens, TOKENS, batch);
+            uint32_t last = (TOKENS - 1) % batch + 1;
+            assert_int_equal(pure_last(&r, last), cold(&r, TOKENS));
+        }
+        assert_int_equal(violations(&r), 0);
+        stop(&r);
+    }
+}
+
+static void the_largest_logit_is_the_greedy_token(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    cairn_piece piece = {0, 0, r.tokens, 64, CAIRN_LOGITS_ALL};
+    assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_OK);
+    for (uint32_t i = 0; i < 64; i++) {
+        const float *logits = r.engine->ops->logits(r.engine, 0, i);
+        assert_non_null(logits);
+        int best = 0;
+        for (int v = 1; v < VOCAB; v++)
+            if (logits[v] > logits[best])
+                best = v;
+        cairn_token greedy;
+        assert_int_equal(best, cairn_replica_greedy(r.engine, 0, i));
+        cairn_replica_cold(&r.options, r.tokens, i + 1, &greedy);
+        assert_int_equal(best, greedy);
+    }
+    assert_null(r.engine->ops->logits(r.engine, 0, 64));
+    assert_null(r.engine->ops->logits(r.engine, 1, 0));
+    stop(&r);
+}
+
+static void logits_that_were_not_asked_for_are_not_there(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    cairn_piece piece = {0, 0, r.tokens, 8, CAIRN_LOGITS_LAST};
+    assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_OK);
+    assert_null(r.engine->ops->logits(r.engine, 0, 6));
+    assert_non_null(r.engine->ops->logits(r.engine, 0, 7));
+    piece = (cairn_piece){0, 8, r.tokens, 8, CAIRN_LOGITS_NONE};
+    assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_OK);
+    assert_null(r.engine->ops->logits(r.engine, 0, 7));
+    stop(&r);
+}
+
+static void every_token_and_its_place_matter(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint64_t right = cold(&r, 32);
+    for (uint32_t i = 0; i < 32; i++) {
+        cairn_token was = r.tokens[i];
+        r.tokens[i] = (was + 1) % VOCAB;
+        assert_int_not_equal(cold(&r, 32), right);
+        r.tokens[i] = was;
+    }
+    cairn_token swap = r.tokens[3];
+    r.tokens[3] = r.tokens[4];
+    r.tokens[4] = swap;
+    assert_int_not_equal(cold(&r, 32), right);
+    stop(&r);
+}
+
+/* --- restores: the right one is unseen, every wrong one shows ------------------------------------------ */
+
+static void a_resume_equals_reading_again(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64], rows[TOKENS * 16];
+    read_to(&r, 0, r.tokens, 100, 64);
+    take_state(&r, 0, state);
+    assert_int_equal(take_rows(&r, 0, 0, 100, rows), CAIRN_OK);
+    read_to(&r, 0, r.tokens, TOKENS, 64);
+    /* in place */
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
+    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
+    assert_int_equal(probe(&r, 0, 100), cold(&r, 101));
+    /* in another slot, rows joined from two parts, used twice */
+    for (int again = 0; again < 2; again++) {
+        r.engine->ops->reset(r.engine, 1);
+        assert_int_equal(put_rows(&r, 1, 0, 37, rows), CAIRN_OK);
+        assert_int_equal(put_rows(&r, 1, 37, 100, rows + 37 * 16), CAIRN_OK);
+        assert_int_equal(set_state(&r, 1, 100, state), CAIRN_OK);
+        assert_int_equal(probe(&r, 1, 100), cold(&r, 101));
+    }
+    assert_int_equal(violations(&r), 0);
+    stop(&r);
+}
+
+static void a_part_of_the_exported_rows_can_be_used(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64], rows[TOKENS * 16];
+    read_to(&r, 0, r.tokens, 90, 64);
+    take_state(&r, 0, state);
+    read_to(&r, 0, r.tokens, 150, 64);
+    assert_int_equal(take_rows(&r, 0, 40, 150, rows), CAIRN_OK);
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 60, NULL), CAIRN_OK);
+    assert_int_equal(r.engine->ops->rows_import(r.engine, 0, 40, 150, 60, 90, rows, (uint64_t)110 * 16, NULL),
+                     CAIRN_OK);
+    assert_int_equal(r.engine->ops->length(r.engine, 0), 90);
+    assert_int_equal(set_state(&r, 0, 90, state), CAIRN_OK);
+    assert_int_equal(probe(&r, 0, 90), cold(&r, 91));
+    stop(&r);
+}
+
+static void the_state_of_another_position_shows(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64];
+    read_to(&r, 0, r.tokens, 99, 64);
+    take_state(&r, 0, state);
+    read_to(&r, 0, r.tokens, 120, 64);
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
+    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
+    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    /* and it stays wrong */
+    assert_int_not_equal(probe(&r, 0, 101), cold(&r, 102));
+    stop(&r);
+}
+
+static void the_state_of_other_tokens_shows(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64];
+    read_to(&r, 1, r.tokens + 1, 100, 64);
+    take_state(&r, 1, state);
+    read_to(&r, 0, r.tokens, 100, 64);
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
+    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
+    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    stop(&r);
+}
+
+static void the_state_of_another_model_shows(void **unused)
+{
+    (void)unused;
+    rig r, other;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    start(&r, &o);
+    o.seed = 2;
+    start(&other, &o);
+    uint8_t state[64];
+    read_to(&other, 0, r.tokens, 100, 64);
+    take_state(&other, 0, state);
+    read_to(&r, 0, r.tokens, 100, 64);
+    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
+    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    assert_memory_not_equal(r.engine->info.fingerprint, other.engine->info.fingerprint,
+                            CAIRN_FINGERPRINT_BYTES);
+    stop(&r);
+    stop(&other);
+}
+
+static void every_byte_of_a_state_matters(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.state_bytes = 99;
+    start(&r, &o);
+    uint8_t state[99];
+    read_to(&r, 0, r.tokens, 100, 64);
+    take_state(&r, 0, state);
+    uint64_t right = cold(&r, 101);
+    for (uint32_t i = 0; i < o.state_bytes; i++) {
+        state[i] ^= 0x10;
+        r.engine->ops->reset(r.engine, 0);
+        read_to(&r, 0, r.tokens, 100, 64);
+        cairn_status status = set_state(&r, 0, 100, state);
+        if (status == CAIRN_OK)
+            assert_int_not_equal(probe(&r, 0, 100), right);
+        else
+            assert_int_equal(status, CAIRN_CORRUPT);
+        state[i] ^= 0x10;
+    }
+    stop(&r);
+}
+
+static void every_byte_of_a_row_matters(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.row_bytes = 37;
+    start(&r, &o);
+    uint8_t state[64], rows[8 * 37];
+    read_to(&r, 0, r.tokens, 8, 64);
+    take_state(&r, 0, state);
+    assert_int_equal(take_rows(&r, 0, 0, 8, rows), CAIRN_OK);
+    uint64_t right = cold(&r, 9);
+    for (uint32_t i = 0; i < sizeof rows; i++) {
+        rows[i] ^= 0x01;
+        r.engine->ops->reset(r.engine, 0);
+        assert_int_equal(put_rows(&r, 0, 0, 8, rows), CAIRN_OK);
+        assert_int_equal(set_state(&r, 0, 8, state), CAIRN_OK);
+        assert_int_not_equal(probe(&r, 0, 8), right);
+        rows[i] ^= 0x01;
+    }
+    r.engine->ops->reset(r.engine, 0);
+    assert_int_equal(put_rows(&r, 0, 0, 8, rows), CAIRN_OK);
+    assert_int_equal(set_state(&r, 0, 8, state), CAIRN_OK);
+    assert_int_equal(probe(&r, 0, 8), right);
+    stop(&r);
+}
+
+static void swapped_rows_show(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64], rows[50 * 16], row[16];
+    read_to(&r, 0, r.tokens, 50, 64);
+    take_state(&r, 0, state);
+    assert_int_equal(take_rows(&r, 0, 0, 50, rows), CAIRN_OK);
+    memcpy(row, rows + 20 * 16, 16);
+    memcpy(rows + 20 * 16, rows + 21 * 16, 16);
+    memcpy(rows + 21 * 16, row, 16);
+    r.engine->ops->reset(r.engine, 0);
+    assert_int_equal(put_rows(&r, 0, 0, 50, rows), CAIRN_OK);
+    assert_int_equal(set_state(&r, 0, 50, state), CAIRN_OK);
+    assert_int_not_equal(probe(&r, 0, 50), cold(&r, 51));
+    stop(&r);
+}
+
+/* Rows of the old branch behind the state of the new one: what a forgotten trim would leave. */
+static void stale_rows_show(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64], rows[100 * 16];
+    cairn_token old[100];
+    memcpy(old, r.tokens, sizeof old);
+    old[60] = (old[60] + 1) % VOCAB;
+    read_to(&r, 1, old, 100, 64);
+    assert_int_equal(take_rows(&r, 1, 0, 100, rows), CAIRN_OK);
+    read_to(&r, 0, r.tokens, 100, 64);
+    take_state(&r, 0, state);
+    r.engine->ops->reset(r.engine, 0);
+    assert_int_equal(put_rows(&r, 0, 0, 100, rows), CAIRN_OK);
+    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
+    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    stop(&r);
+}
+
+static void a_missing_row_shows(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64];
+    read_to(&r, 0, r.tokens, 100, 64);
+    take_state(&r, 0, state);
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 99, NULL), CAIRN_OK);
+    assert_int_equal(set_state(&r, 0, 99, state), CAIRN_OK);
+    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    stop(&r);
+}
+
+/* --- where cuts show --------------------------------------------------------------------------------- */
+
+static void cuts_show_in_the_low_bits_only_when_asked_for(void **unused)
+{
+    (void)unused;
+    for (int sensitive = 0; sensitive < 2; sensitive++) {
+        rig r;
+        cairn_replica_options o;
+        cairn_replica_defaults(&o);
+        o.cut_sensitive = sensitive == 1;
+        start(&r, &o);
+        read_to(&r, 0, r.tokens, 128, 64);
+        uint64_t whole = cairn_replica_digest(r.engine, 0, 63);
+        read_to(&r, 1, r.tokens, 100, 64);
+        read_to(&r, 1, r.tokens, 128, 64);
+        uint64_t cut = cairn_replica_digest(r.engine, 0, 27);
+        assert_int_equal(cairn_replica_pure(r.engine, 0, 27), cold(&r, 128));
+        assert_int_equal(whole == cut, !sensitive);
+        /* the same cut again is the same bits */
+        r.engine->ops->reset(r.engine, 0);
+        read_to(&r, 0, r.tokens, 100, 64);
+        read_to(&r, 0, r.tokens, 128, 64);
+        assert_int_equal(cairn_replica_digest(r.engine, 0, 27), cut);
+        stop(&r);
+    }
+}
+
+static void a_resume_at_a_cut_equals_a_cold_run_with_that_cut(void **unused)
+{
+    (void)unused;
+    for (int trim = CAIRN_TRIM_ANYWHERE; trim <= CAIRN_TRIM_NEVER; trim++) {
+        rig r;
+        cairn_replica_options o;
+        cairn_replica_defaults(&o);
+        o.cut_sensitive = true;
+        o.trim = (cairn_trim)trim;
+        start(&r, &o);
+        uint8_t state[64], rows[100 * 16];
+        read_to(&r, 0, r.tokens, 100, 64);
+        if (trim != CAIRN_TRIM_ANYWHERE)
+            take_state(&r, 0, state);
+        assert_int_equal(take_rows(&r, 0, 0, 100, rows), CAIRN_OK);
+        read_to(&r, 0, r.tokens, 160, 64);
+        uint64_t right = cairn_replica_digest(r.engine, 0, 31);
+        assert_int_equal(put_rows(&r, 1, 0, 100, rows), CAIRN_OK);
+        if (trim != CAIRN_TRIM_ANYWHERE)
+            assert_int_equal(set_state(&r, 1, 100, state), CAIRN_OK);
+        read_to(&r, 1, r.tokens, 160, 64);
+        assert_int_equal(cairn_replica_digest(r.engine, 0, 31), right);
+        /* token by token differs in the low bits, and only there */
+        r.engine->ops->reset(r.engine, 1);
+        read_to(&r, 1, r.tokens, 100, 64);
+        read_to(&r, 1, r.tokens, 160, 1);
+        assert_int_not_equal(cairn_replica_digest(r.engine, 0, 0), right);
+        assert_int_equal(pure(&r), cold(&r, 160));
+        stop(&r);
+    }
+}
+
+static void the_low_bits_are_small_and_keep_the_greedy_token(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.cut_sensitive = true;
+    start(&r, &o);
+    float whole[VOCAB];
+    read_to(&r, 0, r.tokens, 64, 64);
+    memcpy(whole, r.engine->ops->logits(r.engine, 0, 63), sizeof whole);
+    cairn_token greedy = cairn_replica_greedy(r.engine, 0, 63);
+    read_to(&r, 1, r.tokens, 64, 9);
+    const float *cut = r.engine->ops->logits(r.engine, 0, 0);
+    float most = 0;
+    for (int i = 0; i < VOCAB; i++) {
+        float difference = whole[i] > cut[i] ? whole[i] - cut[i] : cut[i] - whole[i];
+        most = difference > most ? difference : most;
+    }
+    assert_true(most > 0 && most < 1.0f / 4096.0f);
+    assert_int_equal(cairn_replica_greedy(r.engine, 0, 0), greedy);
+    stop(&r);
+}
+
+static void sharing_a_decode_shows_when_asked_for(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.cut_sensitive = o.batch_sensitive = true;
+    start(&r, &o);
+    assert_true(r.engine->info.batch_alone);
+    read_to(&r, 0, r.tokens, 64, 64);
+    uint64_t alone = cairn_replica_digest(r.engine, 0, 63);
+    r.engine->ops->reset(r.engine, 0);
+    cairn_piece pieces[2] = {{0, 0, r.tokens, 64, CAIRN_LOGITS_LAST}, {1, 0, r.tokens, 5, CAIRN_LOGITS_LAST}};
+    assert_int_equal(r.engine->ops->decode(r.engine, pieces, 2, NULL), CAIRN_OK);
+    assert_int_not_equal(cairn_replica_digest(r.engine, 0, 63), alone);
+    assert_int_equal(cairn_replica_pure(r.engine, 0, 63), cold(&r, 64));
+    assert_int_equal(cairn_replica_pure(r.engine, 1, 4), cold(&r, 5));
+    stop(&r);
+}
+
+/* --- the gate ---------------------------------------------------------------------------------------- */
+
+static void plain_attention_trims_anywhere(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.trim = CAIRN_TRIM_ANYWHERE;
+    o.state_bytes = 0;
+    start(&r, &o);
+    read_to(&r, 0, r.tokens, TOKENS, 64);
+    assert_int_equal(r.engine->ops->state_size(r.engine, 0), 0);
+    for (uint32_t n = TOKENS - 1; n > 0; n -= 11) {
+        assert_true(r.engine->ops->can_trim(r.engine, 0, n));
+        assert_int_equal(r.engine->ops->trim(r.engine, 0, n, NULL), CAIRN_OK);
+        assert_int_equal(probe(&r, 0, n), cold(&r, n + 1));
+        if (n < 11)
+            break;
+    }
+    assert_int_equal(violations(&r), 0);
+    stop(&r);
+}
+
+static void a_window_trims_while_nothing_needed_was_overwritten(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.trim = CAIRN_TRIM_WINDOW;
+    o.window_tokens = 50;
+    o.batch_tokens_max = 20; /* the ring holds 70 */
+    start(&r, &o);
+    read_to(&r, 0, r.tokens, 70, 20);
+    assert_true(r.engine->ops->can_trim(r.engine, 0, 1));
+    read_to(&r, 0, r.tokens, 160, 20); /* rows before 90 are gone */
+    assert_true(r.engine->ops->can_trim(r.engine, 0, 140));
+    assert_false(r.engine->ops->can_trim(r.engine, 0, 139));
+    assert_true(r.engine->ops->can_trim(r.engine, 0, 0));
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 145, NULL), CAIRN_OK);
+    assert_int_equal(probe(&r, 0, 145), cold(&r, 146));
+    /* past the gate the state must follow */
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
+    assert_int_equal(decode(&r, 0, r.tokens + 100, 1), CAIRN_ENGINE);
+    assert_int_equal(violations(&r), 1);
+    stop(&r);
+}
+
+static void a_window_resumes_from_its_own_state(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.trim = CAIRN_TRIM_WINDOW;
+    o.window_tokens = 50;
+    o.batch_tokens_max = 20;
+    start(&r, &o);
+    uint8_t state[64];
+    read_to(&r, 0, r.tokens, 80, 20);
+    take_state(&r, 0, state);
+    read_to(&r, 0, r.tokens, 180, 20);
+    assert_false(r.engine->ops->can_trim(r.engine, 0, 80));
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 80, NULL), CAIRN_OK);
+    assert_int_equal(set_state(&r, 0, 80, state), CAIRN_OK);
+    assert_false(r.engine->ops->can_trim(r.engine, 0, 79)); /* only [30, 80) came back */
+    assert_int_equal(probe(&r, 0, 80), cold(&r, 81));
+    assert_int_equal(violations(&r), 0);
+    stop(&r);
+}
+
+static void recurrent_slots_never_trim_without_a_state(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    read_to(&r, 0, r.tokens, 100, 64);
+    assert_true(r.engine->ops->can_trim(r.engine, 0, 100));
+    assert_true(r.engine->ops->can_trim(r.engine, 0, 0));
+    assert_false(r.engine->ops->can_trim(r.engine, 0, 99));
+    assert_false(r.engine->ops->can_trim(r.engine, 0, 101));
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
+    assert_int_equal(probe(&r, 0, 100), cold(&r, 101)); /* same length: the state stays */
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 50, NULL), CAIRN_OK);
+    assert_int_equal(r.engine->ops->state_size(r.engine, 0), 0);
+    assert_int_equal(decode(&r, 0, r.tokens + 50, 1), CAIRN_ENGINE);
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 0, NULL), CAIRN_OK);
+    assert_int_equal(probe(&r, 0, 0), cold(&r, 1));
+    stop(&r);
+}
+
+/* --- faults ------------------------------------------------------------------------------------------ */
+
+static void the_nth_call_of_each_kind_fails(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64], rows[64 * 16];
+    cairn_replica_fail(r.engine, CAIRN_REPLICA_DECODE, 3, CAIRN_ENGINE);
+    assert_int_equal(decode(&r, 0, r.tokens, 64), CAIRN_OK);
+    take_state(&r, 0, state);
+    assert_int_equal(take_rows(&r, 0, 0, 64, rows), CAIRN_OK);
+    assert_int_equal(decode(&r, 0, r.tokens + 64, 1), CAIRN_OK);
+    assert_int_equal(decode(&r, 0, r.tokens + 65, 1), CAIRN_ENGINE);
+    assert_int_equal(cairn_replica_counters_get(r.engine)->failures[CAIRN_REPLICA_DECODE], 1);
+    assert_int_equal(cairn_replica_counters_get(r.engine)->tokens_decoded, 65);
+    /* broken until reset */
+    assert_int_equal(decode(&r, 0, r.tokens, 1), CAIRN_ENGINE);
+    r.engine->ops->reset(r.engine, 0);
+    read_to(&r, 0, r.tokens, 64, 64);
+
+    cairn_replica_fail(r.engine, CAIRN_REPLICA_STATE_SIZE, 1, CAIRN_ENGINE);
+    assert_int_equal(r.engine->ops->state_size(r.engine, 0), 0);
+    cairn_replica_fail(r.engine, CAIRN_REPLICA_STATE_GET, 1, CAIRN_ENGINE);
+    assert_int_equal(r.engine->ops->state_get(r.engine, 0, state, 64, NULL), CAIRN_ENGINE);
+    cairn_replica_fail(r.engine, CAIRN_REPLICA_ROWS_EXPORT, 1, CAIRN_ENGINE);
+    assert_int_equal(take_rows(&r, 0, 0, 64, rows), CAIRN_ENGINE);
+    assert_int_equal(probe(&r, 0, 64), cold(&r, 65)); /* reading out failed: the slot did not */
+
+    cairn_replica_fail(r.engine, CAIRN_REPLICA_ROWS_IMPORT, 1, CAIRN_NOMEM);
+    assert_int_equal(put_rows(&r, 1, 0, 64, rows), CAIRN_NOMEM);
+    assert_int_equal(r.engine->ops->length(r.engine, 1), 0);
+    cairn_replica_fail(r.engine, CAIRN_REPLICA_STATE_SET, 1, CAIRN_CORRUPT);
+    assert_int_equal(put_rows(&r, 1, 0, 64, rows), CAIRN_OK);
+    assert_int_equal(set_state(&r, 1, 64, state), CAIRN_CORRUPT);
+    assert_int_equal(r.engine->ops->length(r.engine, 1), 0);
+    cairn_replica_fail(r.engine, CAIRN_REPLICA_TRIM, 1, CAIRN_ENGINE);
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 3, NULL), CAIRN_ENGINE);
+    assert_int_equal(r.engine->ops->length(r.engine, 0), 0);
+    cairn_replica_refuse_trim(r.engine, true);
+    read_to(&r, 0, r.tokens, 64, 64);
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 3, NULL), CAIRN_ENGINE);
+    stop(&r);
+}
+
+static void a_cancelled_decode_keeps_the_rows_before_it(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64];
+    read_to(&r, 0, r.tokens, 64, 64);
+    take_state(&r, 0, state);
+    r.engine->ops->interrupt(r.engine);
+    assert_int_equal(decode(&r, 0, r.tokens + 64, 10), CAIRN_CANCELLED);
+    assert_int_equal(decode(&r, 1, r.tokens, 10), CAIRN_CANCELLED); /* sticky */
+    r.engine->ops->resume_work(r.engine);
+    assert_int_equal(cairn_replica_counters_get(r.engine)->tokens_decoded, 64);
+    assert_int_equal(cairn_replica_counters_get(r.engine)->tokens_discarded, 20);
+    assert_int_equal(r.engine->ops->length(r.engine, 0), 64);
+    assert_int_equal(set_state(&r, 0, 64, state), CAIRN_OK);
+    assert_int_equal(probe(&r, 0, 64), cold(&r, 65));
+    assert_int_equal(probe(&r, 1, 0), cold(&r, 1)); /* an empty slot needs no state */
+    assert_int_equal(violations(&r), 0);
+    stop(&r);
+}
+
+static void running_out_of_room_harms_nothing(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.room_tokens_max = 100;
+    o.slot_tokens_max = 90;
+    start(&r, &o);
+    uint8_t state[64];
+    read_to(&r, 0, r.tokens, 64, 64);
+    take_state(&r, 0, state);
+    read_to(&r, 1, r.tokens, 30, 64);
+    assert_int_equal(decode(&r, 0, r.tokens + 64, 10), CAIRN_NOMEM);
+    assert_int_equal(set_state(&r, 0, 64, state), CAIRN_OK);
+    assert_int_equal(decode(&r, 0, r.tokens + 64, 27), CAIRN_LIMIT);
+    assert_int_equal(probe(&r, 0, 64), cold(&r, 65));
+    assert_int_equal(probe(&r, 1, 30), cold(&r, 31));
+    assert_int_equal(violations(&r), 0);
+    stop(&r);
+}
+
+static void breaking_the_contract_is_counted(void **unused)
+{
+    (void)unused;
+    rig r;
+    start(&r, NULL);
+    uint8_t state[64];
+    cairn_piece piece = {0, 5, r.tokens, 1, CAIRN_LOGITS_LAST};
+    assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_INVALID);
+    piece = (cairn_piece){0, 0, r.tokens, 65, CAIRN_LOGITS_LAST};
+    assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_INVALID);
+    piece = (cairn_piece){7, 0, r.tokens, 1, CAIRN_LOGITS_LAST};
+    assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_INVALID);
+    cairn_token outside = VOCAB;
+    piece = (cairn_piece){0, 0, &outside, 1, CAIRN_LOGITS_LAST};
+    assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_INVALID);
+    cairn_piece twice[2] = {{0, 0, r.tokens, 1, CAIRN_LOGITS_LAST}, {0, 0, r.tokens, 1, CAIRN_LOGITS_LAST}};
+    assert_int_equal(r.engine->ops->decode(r.engine, twice, 2, NULL), CAIRN_INVALID);
+    assert_int_equal(r.engine->ops->state_get(r.engine, 0, state, 64, NULL), CAIRN_ENGINE);
+    assert_int_equal(set_state(&r, 0, 5, state), CAIRN_INVALID);
+    assert_int_equal(r.engine->ops->trim(r.engine, 0, 5, NULL), CAIRN_INVALID);
+    assert_int_equal(violations(&r), 8);
+    stop(&r);
+}
+
+static void time_passes_as_configured(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    uint64_t clock_ns = 0;
+    cairn_replica_defaults(&o);
+    o.clock_ns = &clock_ns;
+    o.state_bytes = 2048;
+    o.cost =
+        (cairn_replica_cost){.decode_call_ns = 1000, .token_ns = 10, .state_call_ns = 100, .state_kib_ns = 7};
+    start(&r, &o);
+    uint8_t state[2048];
+    assert_int_equal(decode(&r, 0, r.tokens, 64), CAIRN_OK);
+    assert_int_equal(clock_ns, 1640);
+    take_state(&r, 0, state);
+    assert_int_equal(clock_ns, 1640 + 114);
+    stop(&r);
+}
+
+static void the_light_engine_checks_states_and_lengths(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.light = true;
+    o.slot_tokens_max = 1000000;
+    start(&r, &o);
+    uint8_t state[64], wrong[64], rows[100 * 16];
+    read_to(&r, 0, r.tokens, 50, 64);
+    take_state(&r, 0, wrong);
+    read_to(&r, 0, r.tokens, 100, 64);
+    take_state(&r, 0, state);
+    assert_int_equal(take_rows(&r, 0, 0, 100, rows), CAIRN_OK);
+    assert_int_equal(put_rows(&r, 1, 0, 100, rows), CAIRN_OK);
+    assert_int_equal(set_state(&r, 1, 100, state), CAIRN_OK);
+    assert_int_equal(probe(&r, 1, 100), cold(&r, 101));
+    assert_int_equal(r.engine->ops->trim(r.engine, 1, 100, NULL), CAIRN_OK);
+    assert_int_equal(set_state(&r, 1, 100, wrong), CAIRN_OK);
+    assert_int_not_equal(probe(&r, 1, 100), cold(&r, 101));
+    stop(&r);
+}
+
+static void bad_options_are_refused(void **unused)
+{
+    (void)unused;
+    cairn_engine *engine = NULL;
+    for (int i = 0; i < 7; i++) {
+        cairn_replica_options o;
+        cairn_error error;
+        cairn_replica_defaults(&o);
+        if (i == 0)
+            o.slots = 0;
+        else if (i == 1)
+            o.vocab_size = 1;
+        else if (i == 2)
+            o.state_bytes = 31;
+        else if (i == 3)
+            o.row_bytes = 15;
+        else if (i == 4)
+            o.batch_tokens_max = 0;
+        else if (i == 5)
+            o.trim = CAIRN_TRIM_WINDOW, o.window_tokens = 0;
+        else
+            o.trim = CAIRN_TRIM_ANYWHERE, o.light = true;
+        assert_int_equal(cairn_replica_new(&o, cairn_mem_default(), &engine, &error), CAIRN_INVALID);
+        assert_null(engine);
+    }
+}
+
+/* --- random histories against the reference ------------------------------------------------------------ */
+
+typedef struct saved {
+    uint32_t length;
+    uint8_t state[64];
+    uint8_t rows[512 * 16];
+    cairn_token tokens[512];
+} saved;
+
+static uint64_t seed_of_run(void)
+{
+    const char *text = getenv("CAIRN_SEED");
+    uint64_t seed = text ? strtoull(text, NULL, 10) : 20240917u;
+    printf("CAIRN_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+/* Two slots walk through random edits, restores and moves; every answer equals the reference. */
+static void random_histories_give_cold_answers(void **unused)
+{
+    (void)unused;
+    uint64_t random = seed_of_run();
+    static saved kept[8];
+    static cairn_token path[2][512];
+    rig r;
+    start(&r, NULL);
+    memset(kept, 0, sizeof kept);
+    for (int step = 0; step < 20000; step++) {
+        uint32_t slot = (uint32_t)(next_random(&random) % 2), choice = (uint32_t)(next_random(&random) % 4);
+        saved *k = &kept[next_random(&random) % 8];
+        uint32_t length = r.engine->ops->length(r.engine, slot);
+        if (choice == 0 && length > 0) {
+            k->length = length;
+            take_state(&r, slot, k->state);
+            assert_int_equal(take_rows(&r, slot, 0, length, k->rows), CAIRN_OK);
+            memcpy(k->tokens, path[slot], sizeof path[slot]);
+        } else if (choice == 1 && k->length > 0) {
+            uint32_t shared = 0; /* keep what the slot has in common, import the rest */
+            while (shared < length && shared < k->length && path[slot][shared] == k->tokens[shared])
+                shared++;
+            assert_int_equal(r.engine->ops->trim(r.engine, slot, shared, NULL), CAIRN_OK);
+            if (shared < k->length)
+                assert_int_equal(r.engine->ops->rows_import(r.engine, slot, 0, k->length, shared, k->length,
+                                                            k->rows, (uint64_t)k->length * 16, NULL),
+                                 CAIRN_OK);
+            assert_int_equal(set_state(&r, slot, k->length, k->state), CAIRN_OK);
+            memcpy(path[slot], k->tokens, sizeof path[slot]);
+        } else {
+            uint32_t count = 1 + (uint32_t)(next_random(&random) % 40);
+            if (length + count > 500) {
+                r.engine->ops->reset(r.engine, slot);
+                length = 0;
+            }
+            for (uint32_t i = 0; i < count; i++)
+                path[slot][length + i] = (cairn_token)(next_random(&random) % 3);
+            assert_int_equal(decode(&r, slot, path[slot] + length, count), CAIRN_OK);
+            if (pure_last(&r, count) != cairn_replica_cold(&r.options, path[slot], length + count, NULL))
+                fail_msg("wrong answer at step %d", step);
+        }
+    }
+    assert_int_equal(violations(&r), 0);
+    stop(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_cutting_gives_the_cold_answer),
+        cmocka_unit_test(the_largest_logit_is_the_greedy_token),
+        cmocka_unit_test(logits_that_were_not_asked_for_are_not_there),
+        cmocka_unit_test(every_token_and_its_place_matter),
+        cmocka_unit_test(a_resume_equals_reading_again),
+        cmocka_unit_test(a_part_of_the_exported_rows_can_be_used),
+        cmocka_unit_test(the_state_of_another_position_shows),
+        cmocka_unit_test(the_state_of_other_tokens_shows),
+        cmocka_unit_test(the_state_of_another_model_shows),
+        cmocka_unit_test(every_byte_of_a_state_matters),
+        cmocka_unit_test(every_byte_of_a_row_matters),
+        cmocka_unit_test(swapped_rows_show),
+        cmocka_unit_test(stale_rows_show),
+        cmocka_unit_test(a_missing_row_shows),
+        cmocka_unit_test(cuts_show_in_the_low_bits_only_when_asked_for),
+        cmocka_unit_test(a_resume_at_a_cut_equals_a_cold_run_with_that_cut),
+        cmocka_unit_test(the_low_bits_are_small_and_keep_the_greedy_token),
+        cmocka_unit_test(sharing_a_decode_shows_when_asked_for),
+        cmocka_unit_test(plain_attention_trims_anywhere),
+        cmocka_unit_test(a_window_trims_while_nothing_needed_was_overwritten),
+        cmocka_unit_test(a_window_resumes_from_its_own_state),
+        cmocka_unit_test(recurrent_slots_never_trim_without_a_state),
+        cmocka_unit_test(the_nth_call_of_each_kind_fails),
+        cmocka_unit_test(a_cancelled_decode_keeps_the_rows_before_it),
+        cmocka_unit_test(running_out_of_room_harms_nothing),
+        cmocka_unit_test(breaking_the_contract_is_counted),
+        cmocka_unit_test(time_passes_as_configured),
+        cmocka_unit_test(the_light_engine_checks_states_and_lengths),
+        cmocka_unit_test(bad_options_are_refused),
+        cmocka_unit_test(random_histories_give_cold_answers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
