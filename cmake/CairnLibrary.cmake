@@ -11,7 +11,7 @@ foreach(folder base core store cache)
     list(APPEND cairn_parts $<TARGET_OBJECTS:cairn_${folder}>)
   endif()
 endforeach()
-list(APPEND cairn_part_deps PkgConfig::XXHASH PkgConfig::CRYPTO Threads::Threads)
+list(APPEND cairn_part_deps PkgConfig::XXHASH PkgConfig::CRYPTO Threads::Threads m)
 
 if(cairn_parts)
   add_library(cairn_static STATIC ${cairn_parts})

@@ -17,7 +17,7 @@ target_compile_options(cairn_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
 # C11 leaves POSIX out; the folders that may use it (the layer check knows them) see the 2008 edition.
 target_compile_definitions(cairn_warnings INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
-target_compile_options(cairn_warnings INTERFACE -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
+target_compile_options(cairn_warnings INTERFACE -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/= -ffp-contract=off)
 if(CAIRN_EXPECT_ABORTS)
   target_compile_definitions(cairn_warnings INTERFACE CAIRN_EXPECT_ABORTS=1)
 else()
