@@ -1,0 +1,373 @@
+/*
+ * tier_ram - a table of entries by number over the blocks of a pool. Knows numbers and bytes, not meaning.
+ *
+ *   buckets  [ 0 ][ 1 ] ... [ 2^k - 1 ]     power of two; between 1/4 and all of it used, 16 at least
+ *              |
+ *            entry -> entry                 each owns one block of the pool
+ */
+#include "store/tier_ram.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+
+enum { BUCKETS_MIN = 16 };
+
+typedef struct entry {
+    struct entry *next;
+    cairn_tier_id id;
+    cairn_block block;
+    uint64_t size_bytes; /* of the contents; 0 while they are being filled */
+    uint64_t digest;
+    uint32_t pins;
+    bool dropped; /* gone for everybody but those who pinned it */
+} entry;
+
+/* At the moment of doubling each entry has 8 bytes of the old array and 16 of the new; at halving, when a
+ * quarter is used, 32 and 16. */
+enum { BUCKET_BYTES_ENTRY = 48 };
+
+struct cairn_tier_ram {
+    cairn_tier tier;
+    cairn_pool *pool;
+    bool check;
+    entry **buckets;
+    uint64_t count_buckets;
+    uint64_t count_entries;
+    uint64_t blob_bytes;
+    uint64_t puts, gets, drops, refused, damaged;
+};
+
+static const cairn_tier_ops ram_ops;
+
+static uint64_t digest_of(const uint8_t *bytes, uint64_t size_bytes)
+{
+    return cairn_hash_bytes64(bytes, (size_t)size_bytes, 0);
+}
+
+static entry **find_link(const cairn_tier_ram *ram, cairn_tier_id id)
+{
+    entry **link = &ram->buckets[cairn_hash_mix(id) & (ram->count_buckets - 1)];
+    while (*link != NULL && (*link)->id != id) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+/* Blobs that others may see: settled and not dropped. */
+static entry *find_settled(const cairn_tier_ram *ram, cairn_tier_id id)
+{
+    entry *found = *find_link(ram, id);
+    return found != NULL && found->size_bytes > 0 && !found->dropped ? found : NULL;
+}
+
+/* Failing to grow or shrink is harmless: chains get longer, or the array stays large. */
+static void rehash(cairn_tier_ram *ram, uint64_t count_buckets)
+{
+    entry **fresh = cairn_mem_array(&ram->pool->mem, (size_t)count_buckets, sizeof(entry *));
+    if (fresh == NULL) {
+        return;
+    }
+    for (uint64_t i = 0; i < ram->count_buckets; i++) {
+        while (ram->buckets[i] != NULL) {
+            entry *moved = ram->buckets[i];
+            ram->buckets[i] = moved->next;
+            entry **link = &fresh[cairn_hash_mix(moved->id) & (count_buckets - 1)];
+            moved->next = *link;
+            *link = moved;
+        }
+    }
+    cairn_mem_array_release(&ram->pool->mem, ram->buckets, (size_t)ram->count_buckets, sizeof(entry *));
+    ram->buckets = fresh;
+    ram->count_buckets = count_buckets;
+}
+
+static void remove_entry(cairn_tier_ram *ram, entry **link)
+{
+    entry *gone = *link;
+    *link = gone->next;
+    ram->blob_bytes -= gone->size_bytes;
+    cairn_pool_free(ram->pool, &gone->block);
+    cairn_mem_release(&ram->pool->mem, gone, sizeof *gone);
+    ram->count_entries--;
+    if (ram->count_buckets > BUCKETS_MIN && ram->count_entries < ram->count_buckets / 4) {
+        rehash(ram, ram->count_buckets / 2);
+    }
+}
+
+cairn_status cairn_tier_ram_new(cairn_pool *pool, bool check, cairn_tier_ram **ret_ram, cairn_error *reterr)
+{
+    cairn_tier_ram *ram = cairn_mem_zalloc(&pool->mem, sizeof *ram);
+    if (ram == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, "store/ram: new", NULL);
+    }
+    ram->buckets = cairn_mem_array(&pool->mem, BUCKETS_MIN, sizeof(entry *));
+    if (ram->buckets == NULL) {
+        cairn_mem_release(&pool->mem, ram, sizeof *ram);
+        return cairn_error_set(reterr, CAIRN_NOMEM, "store/ram: new", NULL);
+    }
+    ram->tier.ops = &ram_ops;
+    ram->pool = pool;
+    ram->check = check;
+    ram->count_buckets = BUCKETS_MIN;
+    *ret_ram = ram;
+    return CAIRN_OK;
+}
+
+void cairn_tier_ram_free(cairn_tier_ram *ram)
+{
+    if (ram == NULL) {
+        return;
+    }
+    cairn_pool *pool = ram->pool;
+    for (uint64_t i = 0; i < ram->count_buckets; i++) {
+        while (ram->buckets[i] != NULL) {
+            entry *gone = ram->buckets[i];
+            CAIRN_ASSERT(gone->pins == 0);
+            ram->buckets[i] = gone->next;
+            cairn_pool_free(pool, &gone->block);
+            cairn_mem_release(&pool->mem, gone, sizeof *gone);
+        }
+    }
+    cairn_mem_array_release(&pool->mem, ram->buckets, (size_t)ram->count_buckets, sizeof(entry *));
+    cairn_mem_release(&pool->mem, ram, sizeof *ram);
+}
+
+cairn_tier *cairn_tier_ram_as_tier(cairn_tier_ram *ram)
+{
+    return &ram->tier;
+}
+
+uint64_t cairn_tier_ram_overhead(const cairn_tier_ram *ram, uint64_t room_bytes)
+{
+    bool mapped = room_bytes >= ram->pool->map_bytes_min;
+    return sizeof(entry) + BUCKET_BYTES_ENTRY + (mapped ? ram->pool->page_bytes - 1 : 0);
+}
+
+cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_tier_id id, uint64_t room_bytes,
+                                    uint8_t **ret_bytes, cairn_error *reterr)
+{
+    CAIRN_ASSERT(id != 0 && room_bytes > 0);
+    if (*find_link(ram, id) != NULL) {
+        return cairn_error_set(reterr, CAIRN_EXISTS, "store/ram: reserve", "blob %llu",
+                               (unsigned long long)id);
+    }
+    cairn_block block;
+    cairn_status status = cairn_pool_alloc(ram->pool, room_bytes, &block, reterr);
+    if (status != CAIRN_OK) {
+        ram->refused++;
+        return status;
+    }
+    entry *fresh = cairn_mem_zalloc(&ram->pool->mem, sizeof *fresh);
+    if (fresh == NULL) {
+        cairn_pool_free(ram->pool, &block);
+        ram->refused++;
+        return cairn_error_set(reterr, CAIRN_NOMEM, "store/ram: reserve", NULL);
+    }
+    if (ram->count_entries >= ram->count_buckets) {
+        rehash(ram, ram->count_buckets * 2);
+    }
+    entry **link = find_link(ram, id);
+    CAIRN_ASSERT(*link == NULL);
+    *fresh = (entry){.id = id, .block = block};
+    *link = fresh;
+    ram->count_entries++;
+    *ret_bytes = block.bytes;
+    return CAIRN_OK;
+}
+
+uint64_t cairn_tier_ram_settle(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes)
+{
+    entry *filled = *find_link(ram, id);
+    CAIRN_ASSERT(filled != NULL && filled->size_bytes == 0);
+    CAIRN_ASSERT(size_bytes > 0 && size_bytes <= filled->block.room_bytes);
+    cairn_pool_shrink(ram->pool, &filled->block, size_bytes);
+    filled->size_bytes = size_bytes;
+    filled->digest = digest_of(filled->block.bytes, size_bytes);
+    ram->blob_bytes += size_bytes;
+    ram->puts++;
+    return filled->block.room_bytes + sizeof(entry) + BUCKET_BYTES_ENTRY;
+}
+
+cairn_status cairn_tier_ram_pin(cairn_tier_ram *ram, cairn_tier_id id, const uint8_t **ret_bytes,
+                                uint64_t *ret_size, cairn_error *reterr)
+{
+    entry *found = find_settled(ram, id);
+    if (found == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOTFOUND, "store/ram: pin", "blob %llu", (unsigned long long)id);
+    }
+    if (ram->check && digest_of(found->block.bytes, found->size_bytes) != found->digest) {
+        ram->damaged++;
+        return cairn_error_set(reterr, CAIRN_CORRUPT, "store/ram: pin", "blob %llu of %llu bytes",
+                               (unsigned long long)id, (unsigned long long)found->size_bytes);
+    }
+    found->pins++;
+    ram->gets++;
+    *ret_bytes = found->block.bytes;
+    *ret_size = found->size_bytes;
+    return CAIRN_OK;
+}
+
+void cairn_tier_ram_unpin(cairn_tier_ram *ram, cairn_tier_id id)
+{
+    entry **link = find_link(ram, id);
+    CAIRN_ASSERT(*link != NULL && (*link)->pins > 0);
+    (*link)->pins--;
+    if ((*link)->dropped && (*link)->pins == 0) {
+        remove_entry(ram, link);
+    }
+}
+
+void cairn_tier_ram_drop(cairn_tier_ram *ram, cairn_tier_id id)
+{
+    entry **link = find_link(ram, id);
+    if (*link == NULL || (*link)->dropped) {
+        return;
+    }
+    ram->drops++;
+    if ((*link)->pins > 0) {
+        (*link)->dropped = true;
+        return;
+    }
+    remove_entry(ram, link);
+}
+
+bool cairn_tier_ram_has(const cairn_tier_ram *ram, cairn_tier_id id, uint64_t *ret_size)
+{
+    const entry *found = find_settled(ram, id);
+    if (found != NULL && ret_size != NULL) {
+        *ret_size = found->size_bytes;
+    }
+    return found != NULL;
+}
+
+void cairn_tier_ram_stats_get(const cairn_tier_ram *ram, cairn_tier_stats *ret_stats)
+{
+    *ret_stats = (cairn_tier_stats){.blobs = ram->count_entries,
+                                    .blob_bytes = ram->blob_bytes,
+                                    .held_bytes = ram->pool->block_bytes + sizeof *ram +
+                                                  ram->count_entries * sizeof(entry) +
+                                                  ram->count_buckets * sizeof(entry *),
+                                    .puts = ram->puts,
+                                    .gets = ram->gets,
+                                    .drops = ram->drops,
+                                    .refused = ram->refused,
+                                    .damaged = ram->damaged};
+}
+
+static cairn_status verify_entry(const entry *item, cairn_error *reterr)
+{
+    if (item->size_bytes > item->block.room_bytes || item->block.bytes == NULL) {
+        return cairn_error_set(reterr, CAIRN_INVALID, "store/ram: verify", "blob %llu has no room",
+                               (unsigned long long)item->id);
+    }
+    if (item->dropped && item->pins == 0) {
+        return cairn_error_set(reterr, CAIRN_INVALID, "store/ram: verify", "dropped blob %llu is still here",
+                               (unsigned long long)item->id);
+    }
+    if (item->size_bytes > 0 && digest_of(item->block.bytes, item->size_bytes) != item->digest) {
+        return cairn_error_set(reterr, CAIRN_CORRUPT, "store/ram: verify", "blob %llu",
+                               (unsigned long long)item->id);
+    }
+    return CAIRN_OK;
+}
+
+cairn_status cairn_tier_ram_verify(const cairn_tier_ram *ram, cairn_error *reterr)
+{
+    uint64_t count = 0;
+    uint64_t blob_bytes = 0;
+    uint64_t room_bytes = 0;
+    for (uint64_t i = 0; i < ram->count_buckets; i++) {
+        for (const entry *item = ram->buckets[i]; item != NULL; item = item->next) {
+            if ((cairn_hash_mix(item->id) & (ram->count_buckets - 1)) != i) {
+                return cairn_error_set(reterr, CAIRN_INVALID, "store/ram: verify", "blob %llu is misplaced",
+                                       (unsigned long long)item->id);
+            }
+            cairn_status status = verify_entry(item, reterr);
+            if (status != CAIRN_OK) {
+                return status;
+            }
+            count++;
+            blob_bytes += item->size_bytes;
+            room_bytes += item->block.room_bytes;
+        }
+    }
+    if (count != ram->count_entries || blob_bytes != ram->blob_bytes ||
+        room_bytes != ram->pool->block_bytes) {
+        return cairn_error_set(reterr, CAIRN_INVALID, "store/ram: verify", "sums differ from the entries");
+    }
+    return CAIRN_OK;
+}
+
+/* --- the same as a table ---------------------------------------------------------------------------------- */
+
+static cairn_status ops_put(cairn_tier *tier, cairn_tier_id id, const uint8_t *bytes, uint64_t size,
+                            cairn_error *reterr)
+{
+    cairn_tier_ram *ram = (cairn_tier_ram *)tier;
+    if (id == 0 || size == 0) {
+        return cairn_error_set(reterr, CAIRN_INVALID, "store/ram: put", NULL);
+    }
+    uint8_t *room;
+    cairn_status status = cairn_tier_ram_reserve(ram, id, size, &room, reterr);
+    if (status == CAIRN_OK) {
+        memcpy(room, bytes, (size_t)size);
+        (void)cairn_tier_ram_settle(ram, id, size);
+    }
+    return status;
+}
+
+static cairn_status ops_get(cairn_tier *tier, cairn_tier_id id, uint8_t *out, uint64_t room,
+                            uint64_t *ret_size, cairn_error *reterr)
+{
+    cairn_tier_ram *ram = (cairn_tier_ram *)tier;
+    const uint8_t *bytes;
+    uint64_t size;
+    cairn_status status = cairn_tier_ram_pin(ram, id, &bytes, &size, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    if (size > room) {
+        status = cairn_error_set(reterr, CAIRN_LIMIT, "store/ram: get", "%llu bytes into %llu",
+                                 (unsigned long long)size, (unsigned long long)room);
+    } else {
+        memcpy(out, bytes, (size_t)size);
+        *ret_size = size;
+    }
+    cairn_tier_ram_unpin(ram, id);
+    return status;
+}
+
+static bool ops_has(const cairn_tier *tier, cairn_tier_id id, uint64_t *ret_size)
+{
+    return cairn_tier_ram_has((const cairn_tier_ram *)tier, id, ret_size);
+}
+
+static void ops_drop(cairn_tier *tier, cairn_tier_id id)
+{
+    cairn_tier_ram_drop((cairn_tier_ram *)tier, id);
+}
+
+static void ops_stats(const cairn_tier *tier, cairn_tier_stats *ret_stats)
+{
+    cairn_tier_ram_stats_get((const cairn_tier_ram *)tier, ret_stats);
+}
+
+static cairn_status ops_verify(const cairn_tier *tier, cairn_error *reterr)
+{
+    return cairn_tier_ram_verify((const cairn_tier_ram *)tier, reterr);
+}
+
+static void ops_close(cairn_tier *tier)
+{
+    cairn_tier_ram_free((cairn_tier_ram *)tier);
+}
+
+static const cairn_tier_ops ram_ops = {.name = "ram",
+                                       .put = ops_put,
+                                       .get = ops_get,
+                                       .has = ops_has,
+                                       .drop = ops_drop,
+                                       .stats = ops_stats,
+                                       .verify = ops_verify,
+                                       .close = ops_close};

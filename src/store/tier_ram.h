@@ -1,0 +1,93 @@
+/*
+ * tier_ram - blobs in memory, under the ceiling of a pool.
+ *
+ * The engine writes into the store's own memory and reads from it: a blob is reserved at its largest
+ * size, filled in place, and settled at its real size, so that nothing is copied twice.
+ *
+ *   reserve(id, room) --> filling --settle(id, size)--> settled --pin--> read in place --unpin-->
+ *                            |                             |
+ *                            +------------- drop ----------+--> gone (when pinned: at the last unpin)
+ *
+ * A digest is made when a blob is settled and compared when it is pinned or copied out.
+ *
+ * Units    bytes
+ * Owner    the tier owns all bytes; pointers are borrowed until settle, or until unpin
+ * Thread   one thread at a time
+ * Caveats  a pinned blob that was dropped is still counted until its last unpin
+ * See      store/pool.h, docs/internals/cache.md
+ */
+#ifndef CAIRN_STORE_TIER_RAM_H
+#define CAIRN_STORE_TIER_RAM_H
+
+#include "store/pool.h"
+#include "store/tier.h"
+
+typedef struct cairn_tier_ram cairn_tier_ram;
+
+/*
+ * An empty tier.
+ *
+ *   pool   [in]  counts and limits all that the tier holds; borrowed, outlives it
+ *   check  [in]  compare the digest whenever a blob is pinned or copied out
+ *
+ * Errors   CAIRN_NOMEM
+ */
+CAIRN_MUST_CHECK cairn_status cairn_tier_ram_new(cairn_pool *pool, bool check, cairn_tier_ram **ret_ram,
+                                                 cairn_error *reterr);
+
+/* Drop everything. No blob may be pinned. NULL is allowed. */
+void cairn_tier_ram_free(cairn_tier_ram *ram);
+
+/* The same tier as a table; closing it frees the tier. */
+cairn_tier *cairn_tier_ram_as_tier(cairn_tier_ram *ram);
+
+/*
+ * An upper bound of what a blob reserved with room_bytes adds to the pool beyond its bytes, before and
+ * after it is settled: its entry, its share of the table whenever that grows or shrinks, and whole pages.
+ */
+uint64_t cairn_tier_ram_overhead(const cairn_tier_ram *ram, uint64_t room_bytes);
+
+/*
+ * Make room for a blob that is about to be filled.
+ *
+ *   id          [in]   new, not 0
+ *   room_bytes  [in]   > 0; counted from now on
+ *   ret_bytes   [out]  uint8_t[room_bytes], not set; borrowed until settle or drop
+ *
+ * Errors   CAIRN_NOSPACE (the pool's ceiling), CAIRN_NOMEM, CAIRN_EXISTS
+ * Cost     O(1)
+ */
+CAIRN_MUST_CHECK cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_tier_id id,
+                                                     uint64_t room_bytes, uint8_t **ret_bytes,
+                                                     cairn_error *reterr);
+
+/*
+ * The reserved blob is filled: its first size_bytes (> 0) are the blob, the rest is given back.
+ *
+ * After    the blob can be pinned. Gives the bytes now held for it, entry and table share included:
+ *          at most size_bytes + cairn_tier_ram_overhead(room_bytes)
+ * Cost     O(size_bytes), a digest
+ */
+uint64_t cairn_tier_ram_settle(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes);
+
+/*
+ * Borrow a settled blob's bytes: uint8_t[*ret_size], until the matching unpin.
+ *
+ * Errors   CAIRN_NOTFOUND; CAIRN_CORRUPT (not pinned then; it stays until it is dropped)
+ * Cost     O(1), and a digest with `check`
+ */
+CAIRN_MUST_CHECK cairn_status cairn_tier_ram_pin(cairn_tier_ram *ram, cairn_tier_id id,
+                                                 const uint8_t **ret_bytes, uint64_t *ret_size,
+                                                 cairn_error *reterr);
+void cairn_tier_ram_unpin(cairn_tier_ram *ram, cairn_tier_id id);
+
+/* Forget a blob, settled or not; absent is fine. The number may not be used again while it is pinned. */
+void cairn_tier_ram_drop(cairn_tier_ram *ram, cairn_tier_id id);
+
+bool cairn_tier_ram_has(const cairn_tier_ram *ram, cairn_tier_id id, uint64_t *ret_size);
+void cairn_tier_ram_stats_get(const cairn_tier_ram *ram, cairn_tier_stats *ret_stats);
+
+/* Check sums, table and digests of all settled blobs, slowly. CAIRN_CORRUPT or CAIRN_INVALID otherwise. */
+CAIRN_MUST_CHECK cairn_status cairn_tier_ram_verify(const cairn_tier_ram *ram, cairn_error *reterr);
+
+#endif
