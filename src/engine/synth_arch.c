@@ -1,0 +1,152 @@
+/*
+ * synth_arch - the table itself and what its rows share. See the header.
+ */
+#include "engine/synth_arch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gguf.h"
+
+static const cairn_synth_arch *const archs[] = {
+    &cairn_synth_qwen35,
+};
+
+/*
+ * Ids 151646 and up of the Qwen2.5 and Qwen3 vocabularies, in order. The vocabulary file of the llama.cpp source has
+ * placeholders there. "+" marks those that are text to a tokenizer user (tool calls, thoughts), not control.
+ */
+const char *const cairn_synth_qwen_specials[] = {
+    "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>",    "<|box_end|>",
+    "<|quad_start|>",       "<|quad_end|>",       "<|vision_start|>", "<|vision_end|>",
+    "<|vision_pad|>",       "<|image_pad|>",      "<|video_pad|>",    "+<tool_call>",
+    "+</tool_call>",        "<|fim_prefix|>",     "<|fim_middle|>",   "<|fim_suffix|>",
+    "<|fim_pad|>",          "<|repo_name|>",      "<|file_sep|>",     "+<tool_response>",
+    "+</tool_response>",    "+<think>",           "+</think>",        NULL,
+};
+
+const cairn_synth_arch *cairn_synth_arch_at(size_t index)
+{
+    return index < sizeof(archs) / sizeof(archs[0]) ? archs[index] : NULL;
+}
+
+const cairn_synth_arch *cairn_synth_arch_get(const char *name)
+{
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++) {
+        if (strcmp(archs[i]->name, name) == 0)
+            return archs[i];
+    }
+    return NULL;
+}
+
+const cairn_synth_size *cairn_synth_size_get(const cairn_synth_arch *arch, const char *name)
+{
+    for (size_t i = 0; i < arch->sizes_count; i++) {
+        if (strcmp(arch->sizes[i].name, name) == 0)
+            return &arch->sizes[i];
+    }
+    return NULL;
+}
+
+cairn_synth_how cairn_synth_matrix(double gain)
+{
+    return (cairn_synth_how){.fill = CAIRN_SYNTH_MATRIX, .a = gain, .type = CAIRN_SYNTH_WEIGHT};
+}
+
+cairn_synth_how cairn_synth_norm(double mean)
+{
+    return (cairn_synth_how){.fill = CAIRN_SYNTH_NORMAL, .a = mean, .b = 0.1 * mean, .type = CAIRN_SYNTH_F32};
+}
+
+void cairn_synth_add3(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
+                      uint32_t length, uint32_t rows, uint32_t count)
+{
+    CAIRN_ASSERT(plan->entries_count < CAIRN_SYNTH_TENSORS_MAX);
+    cairn_synth_entry *entry = &plan->entries[plan->entries_count++];
+    const int len = layer < 0 ? snprintf(entry->name, sizeof(entry->name), "%s", name)
+                              : snprintf(entry->name, sizeof(entry->name), "blk.%d.%s", layer, name);
+
+    CAIRN_ASSERT(len > 0 && (size_t)len < sizeof(entry->name));
+    CAIRN_ASSERT(length > 0 && rows > 0 && count > 0);
+    entry->how = how;
+    entry->dims[0] = length;
+    entry->dims[1] = rows;
+    entry->dims[2] = count;
+    entry->dims[3] = 1;
+}
+
+void cairn_synth_add2(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
+                      uint32_t length, uint32_t rows)
+{
+    cairn_synth_add3(plan, layer, name, how, length, rows, 1);
+}
+
+void cairn_synth_add1(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
+                      uint32_t length)
+{
+    cairn_synth_add3(plan, layer, name, how, length, 1, 1);
+}
+
+void cairn_synth_add_embedding(cairn_synth_plan *plan, double deviation, double output_norm)
+{
+    const cairn_synth_how rows = {.fill = CAIRN_SYNTH_ROWS, .a = deviation, .type = CAIRN_SYNTH_WEIGHT};
+
+    cairn_synth_add2(plan, -1, "token_embd.weight", rows, plan->size->embd, plan->vocab);
+    cairn_synth_add1(plan, -1, "output_norm.weight", cairn_synth_norm(output_norm), plan->size->embd);
+}
+
+void cairn_synth_add_ffn(cairn_synth_plan *plan, int layer, double gain)
+{
+    const cairn_synth_size *size = plan->size;
+
+    cairn_synth_add2(plan, layer, "ffn_gate.weight", cairn_synth_matrix(1.0), size->embd, size->ff);
+    cairn_synth_add2(plan, layer, "ffn_up.weight", cairn_synth_matrix(1.0), size->embd, size->ff);
+    cairn_synth_add2(plan, layer, "ffn_down.weight", cairn_synth_matrix(gain), size->ff, size->embd);
+}
+
+/* "<arch>.<key>"; every key here is a constant far shorter than the buffer. */
+static const char *full_key(char buffer[128], const char *arch, const char *key)
+{
+    snprintf(buffer, 128, "%s.%s", arch, key);
+    return buffer;
+}
+
+void cairn_synth_set_u32(struct gguf_context *kv, const char *arch, const char *key, uint32_t value)
+{
+    char buffer[128];
+    gguf_set_val_u32(kv, full_key(buffer, arch, key), value);
+}
+
+void cairn_synth_set_f32(struct gguf_context *kv, const char *arch, const char *key, float value)
+{
+    char buffer[128];
+    gguf_set_val_f32(kv, full_key(buffer, arch, key), value);
+}
+
+void cairn_synth_set_bool(struct gguf_context *kv, const char *arch, const char *key, bool value)
+{
+    char buffer[128];
+    gguf_set_val_bool(kv, full_key(buffer, arch, key), value);
+}
+
+void cairn_synth_set_u32s(struct gguf_context *kv, const char *arch, const char *key, const uint32_t *values,
+                          size_t count)
+{
+    char buffer[128];
+    gguf_set_arr_data(kv, full_key(buffer, arch, key), GGUF_TYPE_UINT32, values, count);
+}
+
+void cairn_synth_set_common(struct gguf_context *kv, const char *arch, const cairn_synth_size *size)
+{
+    cairn_synth_set_u32(kv, arch, "context_length", size->context);
+    cairn_synth_set_u32(kv, arch, "block_count", size->layers);
+    cairn_synth_set_u32(kv, arch, "embedding_length", size->embd);
+    cairn_synth_set_u32(kv, arch, "feed_forward_length", size->ff);
+    if (size->heads > 0) {
+        cairn_synth_set_u32(kv, arch, "attention.head_count", size->heads);
+        cairn_synth_set_u32(kv, arch, "attention.head_count_kv", size->heads_kv);
+        cairn_synth_set_u32(kv, arch, "attention.key_length", size->head_dim);
+        cairn_synth_set_u32(kv, arch, "attention.value_length", size->head_dim);
+    }
+    cairn_synth_set_f32(kv, arch, "attention.layer_norm_rms_epsilon", 1e-6f);
+}

@@ -1,0 +1,147 @@
+/*
+ * synth_delta - architectures of the gated delta rule (qwen35).
+ *
+ * Three layers of four carry a matrix state S of each head, updated by S <- exp(g) S + beta (v - S k) k', where
+ * g = -A softplus(alpha x + dt). Keys and values go through a short convolution and SiLU first. What keeps such a layer
+ * alive with random weights:
+ *
+ *  - A softplus(dt) spreads over 1/2000 to 1/8: memories of tens to thousands of tokens, as in trained files;
+ *  - the convolution's gain is small, so that SiLU stays near its linear part: its mean would otherwise be common to
+ *    all keys, and old content would drown in it;
+ *  - queries and keys are normalized by the graph, values by the gated norm, so scales elsewhere do not matter.
+ */
+#include "engine/synth_arch.h"
+
+#include "ggml.h"
+#include "gguf.h"
+
+static void qwen35_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+{
+    const char *arch = "qwen35";
+    const uint32_t rotated = size->head_dim / 4; /* a quarter of each head, as in the real files */
+    const uint32_t pairs = rotated / 2;
+    const int32_t sections[4] = {(int32_t)(pairs - 2 * (pairs / 3)), (int32_t)(pairs / 3),
+                                 (int32_t)(pairs / 3), 0};
+
+    cairn_synth_set_common(kv, arch, size);
+    gguf_set_arr_data(kv, "qwen35.rope.dimension_sections", GGUF_TYPE_INT32, sections, 4);
+    cairn_synth_set_u32(kv, arch, "rope.dimension_count", rotated);
+    cairn_synth_set_f32(kv, arch, "rope.freq_base", 1e7f);
+    cairn_synth_set_u32(kv, arch, "full_attention_interval", size->attention_every);
+    cairn_synth_set_u32(kv, arch, "ssm.conv_kernel", 4);
+    cairn_synth_set_u32(kv, arch, "ssm.state_size", size->state);
+    cairn_synth_set_u32(kv, arch, "ssm.group_count", size->groups);
+    cairn_synth_set_u32(kv, arch, "ssm.time_step_rank", size->ranks);
+    cairn_synth_set_u32(kv, arch, "ssm.inner_size", size->inner);
+}
+
+static const cairn_synth_how short_convolution = {CAIRN_SYNTH_MATRIX, 0.4, 0, CAIRN_SYNTH_F32};
+static const cairn_synth_how time_step_bias = {CAIRN_SYNTH_SOFTPLUS_INV, 0.001, 0.03, CAIRN_SYNTH_F32};
+static const cairn_synth_how decay = {CAIRN_SYNTH_LOG_SPREAD, -0.5, -4.0, CAIRN_SYNTH_F32};
+
+/* Attention whose query projection also makes a gate for its output. */
+static void gated_attention(cairn_synth_plan *plan, int layer)
+{
+    const cairn_synth_size *size = plan->size;
+    const uint32_t q = size->heads * size->head_dim, kv = size->heads_kv * size->head_dim;
+
+    cairn_synth_add2(plan, layer, "attn_q.weight", cairn_synth_matrix(1.0), size->embd, 2 * q);
+    cairn_synth_add2(plan, layer, "attn_k.weight", cairn_synth_matrix(1.0), size->embd, kv);
+    cairn_synth_add2(plan, layer, "attn_v.weight", cairn_synth_matrix(1.0), size->embd, kv);
+    cairn_synth_add1(plan, layer, "attn_q_norm.weight", cairn_synth_norm(1.5), size->head_dim);
+    cairn_synth_add1(plan, layer, "attn_k_norm.weight", cairn_synth_norm(1.5), size->head_dim);
+    cairn_synth_add2(plan, layer, "attn_output.weight", cairn_synth_matrix(2.0), q, size->embd);
+}
+
+static void gated_delta(cairn_synth_plan *plan, int layer)
+{
+    const cairn_synth_size *size = plan->size;
+    const uint32_t channels = 2 * size->groups * size->state + size->inner;
+
+    cairn_synth_add2(plan, layer, "attn_qkv.weight", cairn_synth_matrix(1.0), size->embd, channels);
+    cairn_synth_add2(plan, layer, "attn_gate.weight", cairn_synth_matrix(1.0), size->embd, size->inner);
+    cairn_synth_add2(plan, layer, "ssm_conv1d.weight", short_convolution, 4, channels);
+    cairn_synth_add1(plan, layer, "ssm_dt.bias", time_step_bias, size->ranks);
+    cairn_synth_add1(plan, layer, "ssm_a", decay, size->ranks);
+    cairn_synth_add2(plan, layer, "ssm_beta.weight", cairn_synth_matrix(1.0), size->embd, size->ranks);
+    cairn_synth_add2(plan, layer, "ssm_alpha.weight", cairn_synth_matrix(0.5), size->embd, size->ranks);
+    cairn_synth_add1(plan, layer, "ssm_norm.weight", cairn_synth_norm(1.0), size->inner / size->ranks);
+    cairn_synth_add2(plan, layer, "ssm_out.weight", cairn_synth_matrix(1.2), size->inner, size->embd);
+}
+
+static void qwen35_tensors(cairn_synth_plan *plan)
+{
+    cairn_synth_add_embedding(plan, 0.08, 1.5); /* the head is tied to the embedding, as in the 0.8B file */
+    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
+        cairn_synth_add1(plan, layer, "attn_norm.weight", cairn_synth_norm(1.0), plan->size->embd);
+        if ((layer + 1) % (int)plan->size->attention_every == 0)
+            gated_attention(plan, layer);
+        else
+            gated_delta(plan, layer);
+        cairn_synth_add1(plan, layer, "post_attention_norm.weight", cairn_synth_norm(1.0), plan->size->embd);
+        cairn_synth_add_ffn(plan, layer, 1.0);
+    }
+}
+
+static const cairn_synth_size qwen35_sizes[] = {
+    {.name = "tiny",
+     .weight_type = GGML_TYPE_Q8_0,
+     .vocab_merges = 12000,
+     .context = 262144,
+     .layers = 8,
+     .embd = 256,
+     .ff = 512,
+     .heads = 4,
+     .heads_kv = 2,
+     .head_dim = 64,
+     .attention_every = 4,
+     .state = 64,
+     .groups = 4,
+     .ranks = 4,
+     .inner = 256},
+    {.name = "small",
+     .weight_type = GGML_TYPE_Q8_0,
+     .vocab_merges = 40000,
+     .context = 262144,
+     .layers = 12,
+     .embd = 512,
+     .ff = 1536,
+     .heads = 8,
+     .heads_kv = 2,
+     .head_dim = 128,
+     .attention_every = 4,
+     .state = 128,
+     .groups = 4,
+     .ranks = 4,
+     .inner = 512},
+    {.name = "0.8b",
+     .weight_type = GGML_TYPE_Q8_0,
+     .vocab_size = 248320,
+     .context = 262144,
+     .layers = 24,
+     .embd = 1024,
+     .ff = 3584,
+     .heads = 8,
+     .heads_kv = 2,
+     .head_dim = 256,
+     .attention_every = 4,
+     .state = 128,
+     .groups = 16,
+     .ranks = 16,
+     .inner = 2048},
+};
+
+const cairn_synth_arch cairn_synth_qwen35 = {
+    .name = "qwen35",
+    .about = "gated delta rule and attention, three to one (Qwen3.5, Qwen3.6)",
+    .vocab = "ggml-vocab-qwen35.gguf",
+    .vocab_pre = "qwen35",
+    .specials = cairn_synth_qwen_specials,
+    .template_file = "Qwen3.5-4B.jinja",
+    .end_of_turn = "<|im_end|>",
+    .end_factor = 1.6f,
+    .sizes = qwen35_sizes,
+    .sizes_count = sizeof(qwen35_sizes) / sizeof(qwen35_sizes[0]),
+    .metadata = qwen35_metadata,
+    .tensors = qwen35_tensors,
+};
