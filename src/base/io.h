@@ -20,6 +20,8 @@
 #include "base/buf.h"
 #include "cairn/mem.h"
 
+#define CAIRN_IO_PATH_MAX 4096 /* characters of a path, NUL included */
+
 typedef struct cairn_io cairn_io;
 typedef struct cairn_file cairn_file;
 
