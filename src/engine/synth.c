@@ -22,7 +22,7 @@
 #include "gguf.h"
 #include "llama.h"
 
-enum { PATH_BYTES_MAX = 4096, TEMPLATE_BYTES_MAX = 1 << 20, CHUNK_BYTES = 4 << 20 };
+enum { PATH_BYTES_MAX = 4096, TEMPLATE_BYTES_MAX = 1 << 20, CHUNK_FLOATS = 1 << 20 };
 
 /* Everything about one file while it is made. */
 typedef struct making {
@@ -34,6 +34,8 @@ typedef struct making {
     float *row_factors; /* float[vocab.tokens_count] */
     cairn_synth_plan plan;
     struct gguf_context *out; /* metadata and the tensors of the plan, in its order */
+    float *floats;            /* float[CHUNK_FLOATS]: rows before and after they get their type */
+    uint8_t *bytes;
     cairn_synth_progress progress;
     void *progress_ctx;
 } making;
@@ -212,7 +214,9 @@ static cairn_status lay_out_tensors(making *m, cairn_error *reterr)
 {
     m->plan = (cairn_synth_plan){.size = m->size, .vocab = m->vocab.tokens_count};
     m->plan.entries = cairn_mem_array(m->mem, CAIRN_SYNTH_TENSORS_MAX, sizeof(*m->plan.entries));
-    if (m->plan.entries == NULL)
+    m->floats = cairn_mem_alloc(m->mem, CHUNK_FLOATS * sizeof(float));
+    m->bytes = cairn_mem_alloc(m->mem, CHUNK_FLOATS * sizeof(float));
+    if (m->plan.entries == NULL || m->floats == NULL || m->bytes == NULL)
         return cairn_error_set(reterr, CAIRN_NOMEM, "engine/synth: tensors", NULL);
     m->arch->tensors(&m->plan);
 
@@ -257,36 +261,29 @@ static cairn_status write_tensor(making *m, FILE *file, int64_t index, uint64_t 
     const cairn_synth_tensor tensor = tensor_at(m, index);
     const enum ggml_type type = gguf_get_tensor_type(m->out, index);
     const size_t row_bytes = ggml_row_size(type, tensor.row_length);
-    const size_t float_bytes = (size_t)tensor.row_length * sizeof(float);
-    const int64_t step = (int64_t)(CHUNK_BYTES / float_bytes) + 1;
+    const int64_t step = CHUNK_FLOATS / tensor.row_length;
     const int64_t last = gguf_get_n_tensors(m->out) - 1;
     const uint64_t total = gguf_get_tensor_offset(m->out, last) + gguf_get_tensor_size(m->out, last);
-    cairn_status status = CAIRN_OK;
-    float *values = cairn_mem_array(m->mem, (size_t)step, float_bytes);
-    uint8_t *bytes = cairn_mem_array(m->mem, (size_t)step, row_bytes);
-
-    if (values == NULL || bytes == NULL)
-        status = cairn_error_set(reterr, CAIRN_NOMEM, "engine/synth: tensor", NULL);
-    for (int64_t row = 0; row < tensor.rows && status == CAIRN_OK; row += step) {
-        const int64_t count = tensor.rows - row < step ? tensor.rows - row : step;
-        const size_t len = (size_t)count * row_bytes;
-        cairn_synth_rows(&tensor, row, count, values);
-        ggml_quantize_chunk(type, values, bytes, 0, count, tensor.row_length, NULL);
-        if (fwrite(bytes, 1, len, file) != len)
-            status = cairn_error_set_os(reterr, errno, "engine/synth: write", NULL);
-        *done += len;
-        if (status == CAIRN_OK && m->progress != NULL && !m->progress(*done, total, m->progress_ctx))
-            status = cairn_error_set(reterr, CAIRN_CANCELLED, "engine/synth: write", NULL);
-    }
-    cairn_mem_array_release(m->mem, values, (size_t)step, float_bytes);
-    cairn_mem_array_release(m->mem, bytes, (size_t)step, row_bytes);
-
     const size_t alignment = gguf_get_alignment(m->out);
     const size_t padding = (alignment - gguf_get_tensor_size(m->out, index) % alignment) % alignment;
-    CAIRN_ASSERT(alignment <= sizeof(zeros));
-    if (status == CAIRN_OK && fwrite(zeros, 1, padding, file) != padding)
-        status = cairn_error_set_os(reterr, errno, "engine/synth: write", NULL);
-    return status;
+
+    CAIRN_ASSERT(step > 0 && row_bytes <= (size_t)tensor.row_length * sizeof(float));
+    CAIRN_ASSERT(padding <= sizeof(zeros));
+    for (int64_t row = 0; row < tensor.rows; row += step) {
+        const int64_t count = tensor.rows - row < step ? tensor.rows - row : step;
+        const size_t len = (size_t)count * row_bytes;
+        cairn_synth_rows(&tensor, row, count, m->floats);
+        ggml_quantize_chunk(type, m->floats, m->bytes, 0, count, tensor.row_length, NULL);
+        if (fwrite(m->bytes, 1, len, file) != len)
+            return cairn_error_set_os(reterr, errno, "engine/synth: write", NULL);
+        *done += len;
+        if (m->progress != NULL && !m->progress(*done, total, m->progress_ctx))
+            return cairn_error_set(reterr, CAIRN_CANCELLED, "engine/synth: write", NULL);
+    }
+    *done += padding;
+    if (fwrite(zeros, 1, padding, file) != padding)
+        return cairn_error_set_os(reterr, errno, "engine/synth: write", NULL);
+    return CAIRN_OK;
 }
 
 static cairn_status write_head(making *m, FILE *file, cairn_error *reterr)
@@ -373,6 +370,8 @@ cairn_status cairn_synth_write(const cairn_synth_options *options, const char *p
 
     cairn_mem_array_release(m.mem, m.row_factors, m.vocab.tokens_count, sizeof(float));
     cairn_mem_array_release(m.mem, m.plan.entries, CAIRN_SYNTH_TENSORS_MAX, sizeof(*m.plan.entries));
+    cairn_mem_release(m.mem, m.floats, CHUNK_FLOATS * sizeof(float));
+    cairn_mem_release(m.mem, m.bytes, CHUNK_FLOATS * sizeof(float));
     gguf_free(m.out);
     cairn_synth_vocab_release(&m.vocab);
     return status;
