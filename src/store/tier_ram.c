@@ -1,9 +1,9 @@
 /*
- * tier_ram - a table of entries by number over the blocks of a pool. Knows numbers and bytes, not meaning.
+ * tier_ram - a table of entries by number over the blocks of a heap. Knows numbers and bytes, not meaning.
  *
  *   buckets  [ 0 ][ 1 ] ... [ 2^k - 1 ]     power of two; between 1/4 and all of it used, 16 at least
  *              |
- *            entry -> entry                 each owns one block of the pool
+ *            entry -> entry                 each owns one block of the heap
  */
 #include "store/tier_ram.h"
 
@@ -29,7 +29,7 @@ enum { BUCKET_BYTES_ENTRY = 48 };
 
 struct cairn_tier_ram {
     cairn_tier tier;
-    cairn_pool *pool;
+    cairn_heap *heap;
     bool check;
     entry **buckets;
     uint64_t count_buckets;
@@ -64,7 +64,7 @@ static entry *find_settled(const cairn_tier_ram *ram, cairn_tier_id id)
 /* Failing to grow or shrink is harmless: chains get longer, or the array stays large. */
 static void rehash(cairn_tier_ram *ram, uint64_t count_buckets)
 {
-    entry **fresh = cairn_mem_array(&ram->pool->mem, (size_t)count_buckets, sizeof(entry *));
+    entry **fresh = cairn_mem_array(&ram->heap->mem, (size_t)count_buckets, sizeof(entry *));
     if (fresh == NULL) {
         return;
     }
@@ -77,7 +77,7 @@ static void rehash(cairn_tier_ram *ram, uint64_t count_buckets)
             *link = moved;
         }
     }
-    cairn_mem_array_release(&ram->pool->mem, ram->buckets, (size_t)ram->count_buckets, sizeof(entry *));
+    cairn_mem_array_release(&ram->heap->mem, ram->buckets, (size_t)ram->count_buckets, sizeof(entry *));
     ram->buckets = fresh;
     ram->count_buckets = count_buckets;
 }
@@ -87,27 +87,27 @@ static void remove_entry(cairn_tier_ram *ram, entry **link)
     entry *gone = *link;
     *link = gone->next;
     ram->blob_bytes -= gone->size_bytes;
-    cairn_pool_free(ram->pool, &gone->block);
-    cairn_mem_release(&ram->pool->mem, gone, sizeof *gone);
+    cairn_heap_free(ram->heap, &gone->block);
+    cairn_mem_release(&ram->heap->mem, gone, sizeof *gone);
     ram->count_entries--;
     if (ram->count_buckets > BUCKETS_MIN && ram->count_entries < ram->count_buckets / 4) {
         rehash(ram, ram->count_buckets / 2);
     }
 }
 
-cairn_status cairn_tier_ram_new(cairn_pool *pool, bool check, cairn_tier_ram **ret_ram, cairn_error *reterr)
+cairn_status cairn_tier_ram_new(cairn_heap *heap, bool check, cairn_tier_ram **ret_ram, cairn_error *reterr)
 {
-    cairn_tier_ram *ram = cairn_mem_zalloc(&pool->mem, sizeof *ram);
+    cairn_tier_ram *ram = cairn_mem_zalloc(&heap->mem, sizeof *ram);
     if (ram == NULL) {
         return cairn_error_set(reterr, CAIRN_NOMEM, "store/ram: new", NULL);
     }
-    ram->buckets = cairn_mem_array(&pool->mem, BUCKETS_MIN, sizeof(entry *));
+    ram->buckets = cairn_mem_array(&heap->mem, BUCKETS_MIN, sizeof(entry *));
     if (ram->buckets == NULL) {
-        cairn_mem_release(&pool->mem, ram, sizeof *ram);
+        cairn_mem_release(&heap->mem, ram, sizeof *ram);
         return cairn_error_set(reterr, CAIRN_NOMEM, "store/ram: new", NULL);
     }
     ram->tier.ops = &ram_ops;
-    ram->pool = pool;
+    ram->heap = heap;
     ram->check = check;
     ram->count_buckets = BUCKETS_MIN;
     *ret_ram = ram;
@@ -119,18 +119,18 @@ void cairn_tier_ram_free(cairn_tier_ram *ram)
     if (ram == NULL) {
         return;
     }
-    cairn_pool *pool = ram->pool;
+    cairn_heap *heap = ram->heap;
     for (uint64_t i = 0; i < ram->count_buckets; i++) {
         while (ram->buckets[i] != NULL) {
             entry *gone = ram->buckets[i];
             CAIRN_ASSERT(gone->pins == 0);
             ram->buckets[i] = gone->next;
-            cairn_pool_free(pool, &gone->block);
-            cairn_mem_release(&pool->mem, gone, sizeof *gone);
+            cairn_heap_free(heap, &gone->block);
+            cairn_mem_release(&heap->mem, gone, sizeof *gone);
         }
     }
-    cairn_mem_array_release(&pool->mem, ram->buckets, (size_t)ram->count_buckets, sizeof(entry *));
-    cairn_mem_release(&pool->mem, ram, sizeof *ram);
+    cairn_mem_array_release(&heap->mem, ram->buckets, (size_t)ram->count_buckets, sizeof(entry *));
+    cairn_mem_release(&heap->mem, ram, sizeof *ram);
 }
 
 cairn_tier *cairn_tier_ram_as_tier(cairn_tier_ram *ram)
@@ -140,8 +140,8 @@ cairn_tier *cairn_tier_ram_as_tier(cairn_tier_ram *ram)
 
 uint64_t cairn_tier_ram_overhead(const cairn_tier_ram *ram, uint64_t room_bytes)
 {
-    bool mapped = room_bytes >= ram->pool->map_bytes_min;
-    return sizeof(entry) + BUCKET_BYTES_ENTRY + (mapped ? ram->pool->page_bytes - 1 : 0);
+    bool mapped = room_bytes >= ram->heap->map_bytes_min;
+    return sizeof(entry) + BUCKET_BYTES_ENTRY + (mapped ? ram->heap->page_bytes - 1 : 0);
 }
 
 cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_tier_id id, uint64_t room_bytes,
@@ -153,14 +153,14 @@ cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_tier_id id, uint6
                                (unsigned long long)id);
     }
     cairn_block block;
-    cairn_status status = cairn_pool_alloc(ram->pool, room_bytes, &block, reterr);
+    cairn_status status = cairn_heap_alloc(ram->heap, room_bytes, &block, reterr);
     if (status != CAIRN_OK) {
         ram->refused++;
         return status;
     }
-    entry *fresh = cairn_mem_zalloc(&ram->pool->mem, sizeof *fresh);
+    entry *fresh = cairn_mem_zalloc(&ram->heap->mem, sizeof *fresh);
     if (fresh == NULL) {
-        cairn_pool_free(ram->pool, &block);
+        cairn_heap_free(ram->heap, &block);
         ram->refused++;
         return cairn_error_set(reterr, CAIRN_NOMEM, "store/ram: reserve", NULL);
     }
@@ -181,7 +181,7 @@ uint64_t cairn_tier_ram_settle(cairn_tier_ram *ram, cairn_tier_id id, uint64_t s
     entry *filled = *find_link(ram, id);
     CAIRN_ASSERT(filled != NULL && filled->size_bytes == 0);
     CAIRN_ASSERT(size_bytes > 0 && size_bytes <= filled->block.room_bytes);
-    cairn_pool_shrink(ram->pool, &filled->block, size_bytes);
+    cairn_heap_shrink(ram->heap, &filled->block, size_bytes);
     filled->size_bytes = size_bytes;
     filled->digest = digest_of(filled->block.bytes, size_bytes);
     ram->blob_bytes += size_bytes;
@@ -245,7 +245,7 @@ void cairn_tier_ram_stats_get(const cairn_tier_ram *ram, cairn_tier_stats *ret_s
 {
     *ret_stats = (cairn_tier_stats){.blobs = ram->count_entries,
                                     .blob_bytes = ram->blob_bytes,
-                                    .held_bytes = ram->pool->block_bytes + sizeof *ram +
+                                    .held_bytes = ram->heap->block_bytes + sizeof *ram +
                                                   ram->count_entries * sizeof(entry) +
                                                   ram->count_buckets * sizeof(entry *),
                                     .puts = ram->puts,
@@ -293,7 +293,7 @@ cairn_status cairn_tier_ram_verify(const cairn_tier_ram *ram, cairn_error *reter
         }
     }
     if (count != ram->count_entries || blob_bytes != ram->blob_bytes ||
-        room_bytes != ram->pool->block_bytes) {
+        room_bytes != ram->heap->block_bytes) {
         return cairn_error_set(reterr, CAIRN_INVALID, "store/ram: verify", "sums differ from the entries");
     }
     return CAIRN_OK;

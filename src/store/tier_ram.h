@@ -1,5 +1,5 @@
 /*
- * tier_ram - blobs in memory, under the ceiling of a pool.
+ * tier_ram - blobs in memory, under the ceiling of a heap.
  *
  * The engine writes into the store's own memory and reads from it: a blob is reserved at its largest
  * size, filled in place, and settled at its real size, so that nothing is copied twice.
@@ -14,12 +14,12 @@
  * Owner    the tier owns all bytes; pointers are borrowed until settle, or until unpin
  * Thread   one thread at a time
  * Caveats  a pinned blob that was dropped is still counted until its last unpin
- * See      store/pool.h, docs/internals/cache.md
+ * See      store/heap.h, docs/internals/cache.md
  */
 #ifndef CAIRN_STORE_TIER_RAM_H
 #define CAIRN_STORE_TIER_RAM_H
 
-#include "store/pool.h"
+#include "store/heap.h"
 #include "store/tier.h"
 
 typedef struct cairn_tier_ram cairn_tier_ram;
@@ -27,12 +27,12 @@ typedef struct cairn_tier_ram cairn_tier_ram;
 /*
  * An empty tier.
  *
- *   pool   [in]  counts and limits all that the tier holds; borrowed, outlives it
+ *   heap   [in]  counts and limits all that the tier holds; borrowed, outlives it
  *   check  [in]  compare the digest whenever a blob is pinned or copied out
  *
  * Errors   CAIRN_NOMEM
  */
-CAIRN_MUST_CHECK cairn_status cairn_tier_ram_new(cairn_pool *pool, bool check, cairn_tier_ram **ret_ram,
+CAIRN_MUST_CHECK cairn_status cairn_tier_ram_new(cairn_heap *heap, bool check, cairn_tier_ram **ret_ram,
                                                  cairn_error *reterr);
 
 /* Drop everything. No blob may be pinned. NULL is allowed. */
@@ -42,7 +42,7 @@ void cairn_tier_ram_free(cairn_tier_ram *ram);
 cairn_tier *cairn_tier_ram_as_tier(cairn_tier_ram *ram);
 
 /*
- * An upper bound of what a blob reserved with room_bytes adds to the pool beyond its bytes, before and
+ * An upper bound of what a blob reserved with room_bytes adds to the heap beyond its bytes, before and
  * after it is settled: its entry, its share of the table whenever that grows or shrinks, and whole pages.
  */
 uint64_t cairn_tier_ram_overhead(const cairn_tier_ram *ram, uint64_t room_bytes);
@@ -54,7 +54,7 @@ uint64_t cairn_tier_ram_overhead(const cairn_tier_ram *ram, uint64_t room_bytes)
  *   room_bytes  [in]   > 0; counted from now on
  *   ret_bytes   [out]  uint8_t[room_bytes], not set; borrowed until settle or drop
  *
- * Errors   CAIRN_NOSPACE (the pool's ceiling), CAIRN_NOMEM, CAIRN_EXISTS
+ * Errors   CAIRN_NOSPACE (the heap's ceiling), CAIRN_NOMEM, CAIRN_EXISTS
  * Cost     O(1)
  */
 CAIRN_MUST_CHECK cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_tier_id id,

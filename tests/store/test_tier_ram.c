@@ -5,24 +5,24 @@
 #include "test_support.h"
 
 typedef struct fixture {
-    cairn_mem_test heap;
-    cairn_pool pool;
+    cairn_mem_test memory;
+    cairn_heap heap;
     cairn_tier_ram *ram;
 } fixture;
 
 static void begin(fixture *f, uint64_t bytes_max, uint64_t map_bytes_min)
 {
-    cairn_mem_test_init(&f->heap, 0);
-    cairn_pool_init(&f->pool, &f->heap.mem, bytes_max, map_bytes_min);
-    assert_ok(cairn_tier_ram_new(&f->pool, true, &f->ram, NULL));
+    cairn_mem_test_init(&f->memory, 0);
+    cairn_heap_init(&f->heap, &f->memory.mem, bytes_max, map_bytes_min);
+    assert_ok(cairn_tier_ram_new(&f->heap, true, &f->ram, NULL));
 }
 
 static void end(fixture *f)
 {
     cairn_tier_ram_free(f->ram);
-    cairn_pool_release(&f->pool);
-    assert_int_equal(cairn_mem_test_leaked(&f->heap), 0);
-    cairn_mem_test_release(&f->heap);
+    cairn_heap_release(&f->heap);
+    assert_int_equal(cairn_mem_test_leaked(&f->memory), 0);
+    cairn_mem_test_release(&f->memory);
 }
 
 static uint8_t *fill(uint8_t *bytes, uint64_t size, uint64_t seed)
@@ -169,7 +169,7 @@ static void table_form_copies_in_and_out(void **state)
     tier->ops->stats(tier, &stats);
     assert_int_equal(stats.blobs, 1);
     assert_int_equal(stats.blob_bytes, 500);
-    assert_int_equal(stats.held_bytes, f.pool.bytes);
+    assert_int_equal(stats.held_bytes, f.heap.bytes);
     tier->ops->drop(tier, 5);
     assert_false(tier->ops->has(tier, 5, NULL));
     assert_ok(tier->ops->verify(tier, NULL));
@@ -182,7 +182,7 @@ static void every_failing_allocation_leaves_the_tier_whole(void **state)
     for (uint64_t n = 1;; n++) {
         fixture f;
         begin(&f, 1 << 20, UINT64_MAX);
-        f.heap.fail_at = f.heap.calls + n;
+        f.memory.fail_at = f.memory.calls + n;
         for (cairn_tier_id id = 1; id <= 40; id++) {
             uint8_t *bytes;
             if (cairn_tier_ram_reserve(f.ram, id, 50, &bytes, NULL) == CAIRN_OK) {
@@ -198,7 +198,7 @@ static void every_failing_allocation_leaves_the_tier_whole(void **state)
             cairn_tier_ram_drop(f.ram, id);
         }
         assert_ok(cairn_tier_ram_verify(f.ram, NULL));
-        bool failed = f.heap.fails > 0;
+        bool failed = f.memory.fails > 0;
         end(&f);
         if (!failed) {
             assert_true(n > 80);
@@ -206,15 +206,15 @@ static void every_failing_allocation_leaves_the_tier_whole(void **state)
         }
     }
     fixture f;
-    cairn_mem_test_init(&f.heap, 0);
+    cairn_mem_test_init(&f.memory, 0);
     for (uint64_t n = 1; n <= 2; n++) {
-        f.heap.fail_at = f.heap.calls + n;
-        cairn_pool_init(&f.pool, &f.heap.mem, 100, 0);
-        assert_status(cairn_tier_ram_new(&f.pool, true, &f.ram, NULL), CAIRN_NOMEM);
-        cairn_pool_release(&f.pool);
-        assert_int_equal(cairn_mem_test_leaked(&f.heap), 0);
+        f.memory.fail_at = f.memory.calls + n;
+        cairn_heap_init(&f.heap, &f.memory.mem, 100, 0);
+        assert_status(cairn_tier_ram_new(&f.heap, true, &f.ram, NULL), CAIRN_NOMEM);
+        cairn_heap_release(&f.heap);
+        assert_int_equal(cairn_mem_test_leaked(&f.memory), 0);
     }
-    cairn_mem_test_release(&f.heap);
+    cairn_mem_test_release(&f.memory);
 }
 
 enum { MODEL_BLOBS = 400, MODEL_PINS = 8 };
@@ -244,9 +244,9 @@ static void model_compare(fixture *f, const model *m)
     cairn_tier_ram_stats_get(f->ram, &stats);
     assert_int_equal(stats.blobs, blobs);
     assert_int_equal(stats.blob_bytes, bytes);
-    assert_int_equal(stats.held_bytes, f->pool.bytes);
-    assert_true(f->pool.bytes <= bound + 1024);
-    assert_true(f->pool.bytes_peak <= f->pool.bytes_max + 8192); /* tables are counted, not refused */
+    assert_int_equal(stats.held_bytes, f->heap.bytes);
+    assert_true(f->heap.bytes <= bound + 1024);
+    assert_true(f->heap.bytes_peak <= f->heap.bytes_max + 8192); /* tables are counted, not refused */
 }
 
 static void random_operations_equal_a_plain_array(void **state)
@@ -264,13 +264,13 @@ static void random_operations_equal_a_plain_array(void **state)
         switch (cairn_rng_below(&rng, 4)) {
         case 0: {
             uint8_t *bytes;
-            uint64_t before = f.pool.bytes;
+            uint64_t before = f.heap.bytes;
             cairn_status status = cairn_tier_ram_reserve(f.ram, i + 1, size + 100, &bytes, NULL);
             if (m->size[i] > 0) {
                 assert_status(status, CAIRN_EXISTS);
-            } else if (before + cairn_pool_room(&f.pool, size + 100) > f.pool.bytes_max) {
+            } else if (before + cairn_heap_room(&f.heap, size + 100) > f.heap.bytes_max) {
                 assert_status(status, CAIRN_NOSPACE);
-                assert_int_equal(f.pool.bytes, before);
+                assert_int_equal(f.heap.bytes, before);
             } else {
                 assert_ok(status);
                 fill(bytes, size, i + 1);

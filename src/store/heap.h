@@ -1,33 +1,33 @@
 /*
- * pool - one ceiling over everything that a cache holds in memory, counted before it is allocated.
+ * heap - one ceiling over everything that a cache holds in memory, counted before it is allocated.
  *
  *   ram_bytes_max  +------------------------------------------------------------+
  *                  | tables (index, entries) | blobs: settled | reserved ...    |
  *                  +------------------------------------------------------------+
- *                    through `mem`             through cairn_pool_alloc
+ *                    through `mem`             through cairn_heap_alloc
  *
  * Blobs are refused when the sum of all would pass the ceiling. Tables are counted but not refused: they
  * are small, their owners have limits of their own, and losing an index entry would orphan its blob.
  *
  * A large blob has pages of its own (mmap), so that shrinking and freeing it give memory back at once; a
- * small one comes from the ordinary heap.
+ * small one comes from the ordinary allocator.
  *
  * Units    bytes, as asked for (a page-backed block counts whole pages)
  * Owner    the caller owns the struct; `under` is borrowed and outlives it
  * Thread   one thread at a time
  * See      docs/internals/cache.md
  */
-#ifndef CAIRN_STORE_POOL_H
-#define CAIRN_STORE_POOL_H
+#ifndef CAIRN_STORE_HEAP_H
+#define CAIRN_STORE_HEAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cairn/mem.h"
 
-enum { CAIRN_POOL_MAP_BYTES_MIN = 1 << 20 }; /* blocks from here on have pages of their own */
+enum { CAIRN_HEAP_MAP_BYTES_MIN = 1 << 20 }; /* blocks from here on have pages of their own */
 
-typedef struct cairn_pool {
+typedef struct cairn_heap {
     cairn_mem mem; /* a table that counts here; give its address to what must be counted */
     cairn_mem *under;
     uint64_t bytes_max;
@@ -37,7 +37,7 @@ typedef struct cairn_pool {
     uint64_t refusals;    /* blocks that did not fit */
     uint64_t map_bytes_min;
     uint64_t page_bytes;
-} cairn_pool;
+} cairn_heap;
 
 /* Bytes of one blob. The caller owns it; empty when bytes is NULL. */
 typedef struct cairn_block {
@@ -47,19 +47,19 @@ typedef struct cairn_block {
 } cairn_block;
 
 /*
- * Set up an empty pool.
+ * Set up an empty heap.
  *
  *   under          [in]  where memory comes from; borrowed
  *   bytes_max      [in]  the ceiling
- *   map_bytes_min  [in]  0: CAIRN_POOL_MAP_BYTES_MIN; UINT64_MAX: everything from `under` (for fault tests)
+ *   map_bytes_min  [in]  0: CAIRN_HEAP_MAP_BYTES_MIN; UINT64_MAX: everything from `under` (for fault tests)
  */
-void cairn_pool_init(cairn_pool *pool, cairn_mem *under, uint64_t bytes_max, uint64_t map_bytes_min);
+void cairn_heap_init(cairn_heap *heap, cairn_mem *under, uint64_t bytes_max, uint64_t map_bytes_min);
 
 /* Check that everything was given back. Nothing else to release. */
-void cairn_pool_release(cairn_pool *pool);
+void cairn_heap_release(cairn_heap *heap);
 
 /* What a block of size_bytes would be counted as. */
-uint64_t cairn_pool_room(const cairn_pool *pool, uint64_t size_bytes);
+uint64_t cairn_heap_room(const cairn_heap *heap, uint64_t size_bytes);
 
 /*
  * A block of at least size_bytes (> 0); its bytes are not set.
@@ -67,16 +67,16 @@ uint64_t cairn_pool_room(const cairn_pool *pool, uint64_t size_bytes);
  * Errors   CAIRN_NOSPACE  the ceiling; CAIRN_NOMEM  the machine
  * Cost     O(1); pages are faulted in when they are written
  */
-CAIRN_MUST_CHECK cairn_status cairn_pool_alloc(cairn_pool *pool, uint64_t size_bytes, cairn_block *ret_block,
+CAIRN_MUST_CHECK cairn_status cairn_heap_alloc(cairn_heap *heap, uint64_t size_bytes, cairn_block *ret_block,
                                                cairn_error *reterr);
 
 /*
  * Give back what lies beyond size_bytes (0 < size_bytes <= room_bytes). Can't fail: where the heap won't
  * shrink a block it stays as large as it was, and counted so.
  */
-void cairn_pool_shrink(cairn_pool *pool, cairn_block *block, uint64_t size_bytes);
+void cairn_heap_shrink(cairn_heap *heap, cairn_block *block, uint64_t size_bytes);
 
 /* Give all of it back; an empty block is allowed. The block is empty then. */
-void cairn_pool_free(cairn_pool *pool, cairn_block *block);
+void cairn_heap_free(cairn_heap *heap, cairn_block *block);
 
 #endif
