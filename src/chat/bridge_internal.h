@@ -1,0 +1,165 @@
+/*
+ * bridge_internal - what the bridge's C++ files share. Not for C.
+ *
+ *   bridge_request   request JSON -> Request (checked, with field paths in errors)
+ *   bridge_shape     Request -> messages that this template can take; traits of a template
+ *   bridge_bounds    opener texts of a template; boundaries of a prompt
+ *   bridge_stream    the answer -> deltas and message
+ *   bridge           the C functions: catches everything
+ *
+ * Thread   a Template is not changed after open; everything else belongs to one call
+ */
+#ifndef CAIRN_CHAT_BRIDGE_INTERNAL_H
+#define CAIRN_CHAT_BRIDGE_INTERNAL_H
+
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <new>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chat.h"
+
+#include "chat/bridge.h"
+
+namespace cairn_chat_bridge
+{
+
+/* The only exception that the bridge throws itself. */
+struct Refusal : std::exception {
+    cairn_status status;
+    std::string detail;
+    Refusal(cairn_status status_in, std::string detail_in) : status(status_in), detail(std::move(detail_in)) {}
+    const char *what() const noexcept override { return detail.c_str(); }
+};
+
+[[noreturn]] inline void refuse(const std::string &path, const std::string &text)
+{
+    throw Refusal(CAIRN_INVALID, path.empty() ? text : path + ": " + text);
+}
+
+struct Message {
+    common_chat_msg msg;
+    uint32_t index = 0; /* in the request */
+    bool mark = false;  /* the client asked for a resume point after it */
+};
+
+/* A checked request. */
+struct Request {
+    std::vector<Message> messages;
+    uint32_t count_messages = 0;
+    std::vector<common_chat_tool> tools;
+    bool tools_mark = false;
+    common_chat_tool_choice tool_choice = COMMON_CHAT_TOOL_CHOICE_AUTO;
+    std::string only_tool; /* tool_choice names one; "" otherwise */
+    std::optional<bool> parallel_calls;
+    std::string json_schema;
+    std::string json_schema_path;
+    std::string grammar;
+    std::map<std::string, std::string> kwargs; /* name -> JSON text */
+    bool enable_thinking = true;
+    common_reasoning_format reasoning = COMMON_REASONING_FORMAT_DEEPSEEK;
+    bool add_generation_prompt = true;
+    common_chat_continuation continuation = COMMON_CHAT_CONTINUATION_NONE;
+};
+
+/* What a template takes, as far as common_chat_templates_get_caps does not say. */
+struct Traits {
+    bool system_role = true;
+    bool system_repeated = true;
+    bool system_anywhere = true;
+    bool users_repeated = true;
+    bool assistants_repeated = true;
+    bool assistant_first = true;
+    bool no_user = true;
+    bool tool_turns = true;
+    bool short_call_ids = false; /* ids of calls must have nine letters or digits */
+    bool object_arguments = false;
+};
+
+/* A text by which a message's start is found: at its match plus `offset`. */
+struct Opener {
+    std::string text;
+    size_t offset = 0;
+    unsigned roles = 0; /* 1 << cairn_role */
+};
+
+/* One call strftime_now("...") that was replaced by a variable. */
+struct ClockUse {
+    std::string variable;
+    std::string format;
+};
+
+struct Template {
+    common_chat_templates_ptr tmpls;
+    std::vector<ClockUse> clocks;
+    Traits traits;
+    std::vector<Opener> openers;
+};
+
+/* bridge_request.cpp */
+Request request_parse(const std::string &body, const cairn_chat_options &options);
+common_json json_parse_limited(const std::string &text, uint32_t depth_max, const std::string &path);
+cairn_role role_of(const std::string &role);
+std::string trim(const std::string &text);
+
+/* bridge_shape.cpp */
+std::vector<Message> shape(const std::vector<Message> &messages, const Traits &traits);
+Traits traits_learn(const Template &tmpl, bool caps_system_role, bool caps_object_arguments);
+/* Render without opener; nothing when the template refuses. */
+std::optional<std::string> render_plain(const Template &tmpl, const std::vector<common_chat_msg> &messages,
+                                        const std::vector<common_chat_tool> &tools);
+common_chat_msg make_msg(const char *role, const std::string &content);
+common_chat_msg make_call(const std::string &name, const std::string &arguments, const std::string &id,
+                          const std::string &content);
+common_chat_msg make_result(const std::string &name, const std::string &id, const std::string &content);
+common_chat_tool make_tool(const std::string &name);
+extern const char *const PROBE_CALL_ID; /* accepted by every template that takes calls */
+
+/* bridge_bounds.cpp */
+std::vector<Opener> openers_learn(const Template &tmpl);
+
+struct BoundsInput {
+    const Template &tmpl;
+    const common_chat_templates_inputs &inputs; /* as rendered; messages in the order of `messages` */
+    const std::vector<Message> &messages;       /* shaped; with a continued message, without it */
+    const Request &request;
+    const common_chat_params &params;
+};
+struct Bounds {
+    std::vector<cairn_chat_boundary> list;
+    size_t opener_at = 0; /* offset of the assistant opener; the text's length when there is none */
+};
+Bounds bounds_find(const BoundsInput &in);
+
+/* bridge_stream.cpp */
+std::string format_save(const common_chat_params &params, const Request &request, bool continues);
+
+/*
+ * Run `body`; whatever it throws becomes a status. `otherwise` is the status of an exception that says nothing about
+ * whose mistake it is.
+ */
+template <typename Body>
+cairn_status guarded(const char *where, cairn_status otherwise, cairn_error *reterr, Body &&body) noexcept
+{
+    try {
+        body();
+        return CAIRN_OK;
+    } catch (const Refusal &refusal) {
+        return cairn_error_set(reterr, refusal.status, where, "%s", refusal.what());
+    } catch (const std::bad_alloc &) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, where, nullptr);
+    } catch (const std::exception &error) {
+        return cairn_error_set(reterr, otherwise, where, "%s", error.what());
+    } catch (...) {
+        return cairn_error_set(reterr, otherwise, where, nullptr);
+    }
+}
+
+} // namespace cairn_chat_bridge
+
+#endif
