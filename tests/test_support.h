@@ -28,7 +28,7 @@ static inline uint64_t cairn_test_seed(const char *test, uint64_t usual)
 }
 
 /* Fails the test with the status's name when it is not `expected`. */
-#define assert_status(expression, expected)                                                                  \
+#define assert_status(expression, expected) \
     assert_string_equal(cairn_status_name(expression), cairn_status_name(expected))
 
 /* Fails the test with the status's name when it is not CAIRN_OK. */

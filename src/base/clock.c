@@ -85,7 +85,7 @@ void cairn_clock_print(int64_t wall_ms, char text[CAIRN_CLOCK_TEXT])
     memcpy(text, "0000-00-00T00:00:00.000Z", CAIRN_CLOCK_TEXT);
     int64_t ms = wall_ms % 1000;
     ms = ms < 0 ? ms + 1000 : ms;
-    time_t seconds = (time_t)((wall_ms - ms) / 1000);
+    time_t seconds = (time_t)(wall_ms / 1000 - (wall_ms % 1000 < 0));
     struct tm parts;
     if (gmtime_r(&seconds, &parts) == NULL || parts.tm_year < -1900 || parts.tm_year > 9999 - 1900) {
         return;

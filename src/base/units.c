@@ -244,7 +244,8 @@ void cairn_units_print_duration(uint64_t duration_ns, char text[CAIRN_UNITS_TEXT
     } else if (us < 119.5e6) {
         (void)snprintf(text, CAIRN_UNITS_TEXT, "%.*f s", us < 9.995e6 ? 2 : 1, us / 1e6);
     } else {
-        uint64_t seconds = (duration_ns + UINT64_C(500000000)) / UINT64_C(1000000000);
+        uint64_t seconds =
+            duration_ns / UINT64_C(1000000000) + (duration_ns % UINT64_C(1000000000) >= 500000000);
         (void)snprintf(text, CAIRN_UNITS_TEXT, "%" PRIu64 " min %" PRIu64 " s", seconds / 60, seconds % 60);
     }
 }
