@@ -1,0 +1,84 @@
+/*
+ * answer - what becomes of generated text: stops, the chat parser, and the shape a client expects.
+ *
+ *   token text --> stops --> chat stream --> deltas --> SSE events       (stream)
+ *                  (held back)                     \--> one JSON object  (whole)
+ *
+ * Three surfaces share it: OpenAI chat, OpenAI completions, llama.cpp's completion. It knows no threads, no sockets and
+ * no engine: text goes in, bytes come out in the caller's buffer.
+ *
+ * Units    bytes; ns
+ * Owner    the answer owns what it keeps; options and their texts are borrowed for its life
+ * Thread   one at a time
+ * Errors   CAIRN_NOMEM, CAIRN_LIMIT (longer than text_bytes_max); text that fits no format is content, never an error
+ * See      docs/api.md
+ */
+#ifndef CAIRN_ANSWER_H
+#define CAIRN_ANSWER_H
+
+#include "base/buf.h"
+#include "chat/bridge.h"
+#include "serve/record_json.h"
+#include "serve/stops.h"
+
+typedef enum cairn_surface {
+    CAIRN_SURFACE_CHAT = 0, /* /v1/chat/completions                                                 */
+    CAIRN_SURFACE_TEXT = 1, /* /v1/completions                                                      */
+    CAIRN_SURFACE_LLAMA = 2 /* /completion                                                          */
+} cairn_surface;
+
+typedef enum cairn_finish {
+    CAIRN_FINISH_STOP = 0,      /* the model ended it                                                  */
+    CAIRN_FINISH_STOP_TEXT = 1, /* a stop text was found                                               */
+    CAIRN_FINISH_LENGTH = 2     /* max_tokens, or the context is full                                  */
+} cairn_finish;
+
+typedef struct cairn_answer_options {
+    cairn_surface surface;
+    bool stream;
+    bool include_usage; /* a last chunk with usage                                              */
+    bool explain;       /* the cairn object                                                     */
+    char id[40];        /* "chatcmpl-0123..."; calls get ids from it                             */
+    const char *model;
+    const char *fingerprint; /* system_fingerprint                                               */
+    int64_t created_s;
+    const char *format; /* of the chat bridge; NULL: all text is content                         */
+    size_t format_bytes;
+    const cairn_stop_text *stops; /* cairn_stop_text[count_stops]                                */
+    size_t count_stops;
+    const char *echo; /* text put before the answer (completions with echo); NULL: none             */
+    size_t echo_bytes;
+    size_t text_bytes_max;
+} cairn_answer_options;
+
+typedef struct cairn_answer cairn_answer;
+
+CAIRN_MUST_CHECK cairn_status cairn_answer_new(const cairn_mem *mem, const cairn_answer_options *options,
+                                               cairn_answer **ret_answer, cairn_error *reterr);
+/* NULL is allowed. */
+void cairn_answer_free(cairn_answer *answer);
+
+/* The prompt has been read. Appends the first event of a stream to `out`. */
+CAIRN_MUST_CHECK cairn_status cairn_answer_begin(cairn_answer *answer, cairn_buf *out);
+
+/*
+ * Take the text of one token, char[len_bytes], cut anywhere.
+ *
+ *   ret_stopped [out]  a stop text is complete: generate no more
+ */
+CAIRN_MUST_CHECK cairn_status cairn_answer_text(cairn_answer *answer, const char *text, size_t len_bytes,
+                                                cairn_buf *out, bool *ret_stopped);
+
+/*
+ * End it: appends all that is left, the finish reason, usage and timings; in a whole answer, the one object.
+ *
+ *   record, times [in]  of the request, final
+ */
+CAIRN_MUST_CHECK cairn_status cairn_answer_end(cairn_answer *answer, cairn_finish finish,
+                                               const cairn_record *record, const cairn_request_times *times,
+                                               cairn_buf *out);
+
+/* The reason that `end` will give or gave: "stop", "length", "tool_calls". */
+const char *cairn_answer_finish_word(const cairn_answer *answer, cairn_finish finish);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * history - the records of the last requests, for GET /cairn/requests.
+ *
+ * Owner    the struct is the caller's; fixed size
+ * Thread   any; one lock
+ */
+#ifndef CAIRN_HISTORY_H
+#define CAIRN_HISTORY_H
+
+#include <jansson.h>
+#include <pthread.h>
+
+#include "serve/record_json.h"
+
+enum { CAIRN_HISTORY_MAX = 128 };
+
+typedef struct cairn_history_entry {
+    uint64_t id;
+    int64_t ended_wall_ms;
+    cairn_ending ending;
+    cairn_record record;
+    cairn_request_times times;
+} cairn_history_entry;
+
+typedef struct cairn_history {
+    pthread_mutex_t lock;
+    uint64_t count; /* ever added; entry k stands at k % MAX */
+    cairn_history_entry entries[CAIRN_HISTORY_MAX];
+} cairn_history;
+
+void cairn_history_init(cairn_history *history);
+void cairn_history_release(cairn_history *history);
+void cairn_history_add(cairn_history *history, const cairn_history_entry *entry);
+
+/* {"requests":[newest, ...]}; the caller's. NULL when there is no memory. */
+json_t *cairn_history_json(cairn_history *history);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * job - one generation request, from the connection's thread through the queue to the engine's thread and back.
+ *
+ *   connection thread: new -> fill -> submit ........................ take bytes ... unref
+ *   engine thread:               begin -> read -> sample, answer -> outbox ... end -> unref
+ *
+ * Everything up to `engine` is fixed when the job is submitted; after that the engine's thread alone touches the
+ * sampler, the answer and `engine`. The outbox is the only place that both sides use.
+ *
+ * Owner    references: one for the connection, one for the scheduler; the last one frees it
+ * Thread   as said; ref and unref from any
+ */
+#ifndef CAIRN_JOB_H
+#define CAIRN_JOB_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+
+#include "cairn/cairn.h"
+#include "chat/sampler_bridge.h"
+#include "serve/answer.h"
+#include "serve/outbox.h"
+#include "serve/params.h"
+
+typedef struct cairn_job cairn_job;
+
+/* What the engine's thread keeps of a job. */
+typedef struct cairn_job_work {
+    cairn_request *request; /* of the cache; NULL before it has a slot                                */
+    cairn_buf out;          /* bytes on their way to the outbox                                       */
+    bool answering;         /* the prompt was read                                                    */
+    cairn_token next;       /* sampled, to be pushed                                                  */
+    uint64_t arrived_ns, begun_ns, first_ns, last_ns; /* submitted, slot, first token, last token       */
+    uint64_t spoken_ns;     /* when the client last got anything                                      */
+    uint64_t paused_ns;     /* since when a slow reader holds it up; 0: not                           */
+    uint32_t answer_tokens; /* sampled so far                                                         */
+    cairn_error error;      /* why it failed, when the cache doesn't know                             */
+} cairn_job_work;
+
+struct cairn_job {
+    const cairn_mem *mem;
+    atomic_uint refs;
+    uint64_t id;
+    cairn_outbox outbox;
+    /* input */
+    json_t *json; /* the request: texts are borrowed from it                         */
+    cairn_params params;
+    cairn_chat_prompt *chat_prompt; /* chat only                                                       */
+    cairn_token *tokens;            /* cairn_token[count_tokens]                                       */
+    uint32_t count_tokens;
+    cairn_boundary *boundaries; /* cairn_boundary[room_boundaries], prompt.count_boundaries of them used */
+    uint32_t room_boundaries;
+    cairn_prompt prompt;
+    cairn_token *visible; /* cairn_token[count_visible]: special tokens whose text is shown           */
+    uint32_t count_visible;
+    char *echo; /* completions with echo: the prompt's text                                           */
+    size_t echo_bytes;
+    cairn_surface surface;
+    cairn_sampler *sampler;
+    cairn_answer *answer;
+    /* engine thread */
+    cairn_job_work work;
+    cairn_job *next; /* in the queue */
+};
+
+/* A job with one reference. NULL when there is no room. */
+cairn_job *cairn_job_new(const cairn_mem *mem, uint64_t id, size_t outbox_bytes_max);
+void cairn_job_ref(cairn_job *job);
+/* NULL is allowed. */
+void cairn_job_unref(cairn_job *job);
+
+/* Is the special token shown in the answer? */
+bool cairn_job_shows(const cairn_job *job, cairn_token token);
+
+#endif

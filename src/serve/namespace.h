@@ -1,0 +1,44 @@
+/*
+ * namespace - who shares what: API keys and cache salts become namespaces.
+ *
+ * A namespace is a keyed hash, under a key drawn at start, of the API key (when the server asks for one) and the
+ * request's salt. Requests with neither share one. What the cache keeps in memory never names a secret.
+ *
+ * Thread   any; fixed after new
+ */
+#ifndef CAIRN_SERVE_NAMESPACE_H
+#define CAIRN_SERVE_NAMESPACE_H
+
+#include "cairn/mem.h"
+#include "cairn/prompt.h"
+
+typedef struct cairn_keys cairn_keys;
+
+/*
+ *   api_keys [in]  char *[count], borrowed for the call; none: every request is let in
+ *
+ * Errors   CAIRN_INVALID (an empty key), CAIRN_NOMEM, CAIRN_IO (no random bytes)
+ */
+CAIRN_MUST_CHECK cairn_status cairn_keys_new(const cairn_mem *mem, const char *const *api_keys, size_t count,
+                                             cairn_keys **ret_keys, cairn_error *reterr);
+/* NULL is allowed. */
+void cairn_keys_free(cairn_keys *keys);
+
+/*
+ * May a request with this Authorization header come in? Compared in constant time with every key.
+ *
+ *   authorization  [in]  "Bearer <key>"; NULL: none
+ */
+bool cairn_keys_allow(const cairn_keys *keys, const char *authorization);
+
+/*
+ * The namespace of a request that was let in.
+ *
+ *   salt  [in]  NULL: none
+ *
+ * Errors   CAIRN_NOMEM
+ */
+CAIRN_MUST_CHECK cairn_status cairn_keys_namespace(const cairn_keys *keys, const char *authorization,
+                                                   const char *salt, cairn_namespace *ret_space);
+
+#endif

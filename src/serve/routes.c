@@ -1,0 +1,57 @@
+/*
+ * routes - see the header.
+ */
+#include "serve/routes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const cairn_route table[] = {
+    {"GET", "/health", cairn_route_health, true},
+    {"GET", "/v1/health", cairn_route_health, true},
+    {"GET", "/v1/models", cairn_route_models, false},
+    {"GET", "/models", cairn_route_models, false},
+    {"POST", "/v1/chat/completions", cairn_route_chat, false},
+    {"POST", "/chat/completions", cairn_route_chat, false},
+    {"POST", "/v1/completions", cairn_route_completions, false},
+    {"POST", "/completions", cairn_route_completions, false},
+    {"POST", "/completion", cairn_route_completion, false},
+    {"POST", "/tokenize", cairn_route_tokenize, false},
+    {"POST", "/detokenize", cairn_route_detokenize, false},
+    {"POST", "/apply-template", cairn_route_apply_template, false},
+    {"GET", "/metrics", cairn_route_metrics, false},
+    {"GET", "/props", cairn_route_props, false},
+    {"GET", "/slots", cairn_route_slots, false},
+    {"GET", "/cairn/cache", cairn_route_cache, false},
+    {"GET", "/cairn/requests", cairn_route_requests, false},
+};
+
+static bool same_path(const char *route, const char *path)
+{
+    size_t n = strlen(route);
+    return strncmp(route, path, n) == 0 && (path[n] == '\0' || (path[n] == '/' && path[n + 1] == '\0'));
+}
+
+const cairn_route *cairn_routes_find(const char *method, const char *path, cairn_api_error *error)
+{
+    const char *asked = strcmp(method, "HEAD") == 0 ? "GET" : method;
+    char allow[sizeof error->allow] = "";
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (!same_path(table[i].path, path))
+            continue;
+        if (strcmp(table[i].method, asked) == 0)
+            return &table[i];
+        size_t used = strlen(allow);
+        (void)snprintf(allow + used, sizeof allow - used, "%s%s", used > 0 ? ", " : "",
+                       strcmp(table[i].method, "GET") == 0 ? "GET, HEAD" : table[i].method);
+    }
+    if (allow[0] == '\0') {
+        cairn_api_error_set(error, 404, "not_found_error", "not_found",
+                            "There is no %.100s here. See docs/api.md.", path);
+        return NULL;
+    }
+    cairn_api_error_set(error, 405, "invalid_request_error", "method_not_allowed",
+                        "%.16s is not possible for %.100s; use %s.", method, path, allow);
+    memcpy(error->allow, allow, sizeof allow);
+    return NULL;
+}

@@ -1,0 +1,364 @@
+/*
+ * scheduler - see the header. The lock guards the queue and the flags only; the active jobs belong to the thread.
+ * What is done with one job (begin, sample, end) is in turn.c.
+ */
+#include "serve/scheduler.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "serve/turn.h"
+
+struct cairn_scheduler {
+    cairn_scheduler_options options;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool running, stopping, abandon, nudged;
+    cairn_job *first, *last; /* the queue */
+    uint32_t count_queued;
+    uint32_t count_active; /* written by the thread with the lock held */
+    cairn_job *active[CAIRN_SLOTS_MAX];
+    cairn_scheduler_slot shown[CAIRN_SLOTS_MAX]; /* guarded by the lock */
+    uint32_t count_shown;
+};
+
+static void lock(cairn_scheduler *s)
+{
+    CAIRN_ASSERT(pthread_mutex_lock(&s->lock) == 0);
+}
+
+static void unlock(cairn_scheduler *s)
+{
+    CAIRN_ASSERT(pthread_mutex_unlock(&s->lock) == 0);
+}
+
+static uint64_t now_ns(const cairn_scheduler *s)
+{
+    return cairn_clock_now_ns(s->options.clock);
+}
+
+static void report_load(cairn_scheduler *s)
+{
+    cairn_metrics_load(s->options.metrics, s->count_queued, s->count_active);
+}
+
+/* --- queue ------------------------------------------------------------------------------------------------------- */
+
+static void push_locked(cairn_scheduler *s, cairn_job *job, bool front)
+{
+    if (front) {
+        job->next = s->first;
+        s->first = job;
+        if (s->last == NULL)
+            s->last = job;
+    } else {
+        job->next = NULL;
+        if (s->last != NULL)
+            s->last->next = job;
+        else
+            s->first = job;
+        s->last = job;
+    }
+    s->count_queued++;
+}
+
+static cairn_job *pop_locked(cairn_scheduler *s)
+{
+    cairn_job *job = s->first;
+    if (job == NULL)
+        return NULL;
+    s->first = job->next;
+    if (s->first == NULL)
+        s->last = NULL;
+    job->next = NULL;
+    s->count_queued--;
+    return job;
+}
+
+/* Take cancelled jobs out of the queue into a list of their own. */
+static cairn_job *sweep_locked(cairn_scheduler *s)
+{
+    cairn_job *gone = NULL, *keep_first = NULL, *keep_last = NULL, *job;
+    uint32_t kept = 0;
+    while ((job = pop_locked(s)) != NULL) {
+        if (s->abandon || cairn_outbox_is_cancelled(&job->outbox)) {
+            job->next = gone;
+            gone = job;
+            continue;
+        }
+        if (keep_last != NULL)
+            keep_last->next = job;
+        else
+            keep_first = job;
+        keep_last = job;
+        kept++;
+    }
+    s->first = keep_first;
+    s->last = keep_last;
+    s->count_queued = kept;
+    return gone;
+}
+
+static void nudge(void *scheduler)
+{
+    cairn_scheduler_nudge(scheduler);
+}
+
+void cairn_scheduler_submit(cairn_scheduler *s, cairn_job *job, cairn_api_error *error)
+{
+    job->work.arrived_ns = now_ns(s);
+    job->work.spoken_ns = job->work.arrived_ns;
+    job->outbox.drained = nudge;
+    job->outbox.writer = s;
+    lock(s);
+    if (s->stopping) {
+        cairn_api_error_set(error, 503, "unavailable_error", "stopping", "The server is stopping.");
+        error->retry_after_s = 5;
+    } else if (s->count_queued >= s->options.queue_max) {
+        cairn_api_error_set(error, 429, "rate_limit_error", "queue_full",
+                            "%u requests are waiting already; try again shortly.", s->count_queued);
+        error->retry_after_s = 2;
+    } else {
+        cairn_job_ref(job);
+        push_locked(s, job, false);
+        s->nudged = true;
+        CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+    }
+    report_load(s);
+    unlock(s);
+}
+
+void cairn_scheduler_nudge(cairn_scheduler *s)
+{
+    lock(s);
+    s->nudged = true;
+    CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+    unlock(s);
+}
+
+void cairn_scheduler_counts(cairn_scheduler *s, uint32_t *ret_queued, uint32_t *ret_active)
+{
+    lock(s);
+    *ret_queued = s->count_queued;
+    *ret_active = s->count_active;
+    unlock(s);
+}
+
+uint32_t cairn_scheduler_list(cairn_scheduler *s, cairn_scheduler_slot slots[CAIRN_SLOTS_MAX])
+{
+    lock(s);
+    uint32_t count = s->count_shown;
+    memcpy(slots, s->shown, count * sizeof slots[0]);
+    unlock(s);
+    return count;
+}
+
+/* --- rounds ------------------------------------------------------------------------------------------------------ */
+
+static void show_active(cairn_scheduler *s)
+{
+    lock(s);
+    for (uint32_t i = 0; i < s->count_active; i++) {
+        const cairn_job *job = s->active[i];
+        const cairn_record *r = cairn_request_record(job->work.request);
+        s->shown[i] = (cairn_scheduler_slot){.job = job->id,
+                                             .slot = r->slot,
+                                             .prompt_tokens = r->prompt_tokens,
+                                             .done_tokens = r->resume + r->read,
+                                             .answer_tokens = job->work.answer_tokens};
+    }
+    s->count_shown = s->count_active;
+    unlock(s);
+}
+
+/* The job leaves its place; the last one moves into it. */
+static void remove_active(cairn_scheduler *s, uint32_t index)
+{
+    cairn_job *job = s->active[index];
+    lock(s);
+    s->active[index] = s->active[s->count_active - 1];
+    s->count_active--;
+    report_load(s);
+    unlock(s);
+    cairn_job_unref(job);
+}
+
+static void admit(cairn_scheduler *s)
+{
+    bool busy = false;
+    lock(s);
+    cairn_job *gone = sweep_locked(s);
+    unlock(s);
+    while (gone != NULL) {
+        cairn_job *next = gone->next;
+        cairn_turn_abandon(&s->options, gone);
+        cairn_job_unref(gone);
+        gone = next;
+    }
+    while (!busy && s->count_active < s->options.slots) {
+        lock(s);
+        cairn_job *job = pop_locked(s);
+        unlock(s);
+        if (job == NULL)
+            return;
+        switch (cairn_turn_begin(&s->options, job)) {
+        case CAIRN_TURN_GOES_ON:
+            lock(s);
+            s->active[s->count_active++] = job;
+            report_load(s);
+            unlock(s);
+            break;
+        case CAIRN_TURN_WAITS:
+            lock(s);
+            push_locked(s, job, true);
+            unlock(s);
+            busy = true;
+            break;
+        case CAIRN_TURN_OVER:
+            cairn_job_unref(job);
+            break;
+        }
+    }
+}
+
+/* Cancel and pause; gather what is to be stepped. */
+static uint32_t gather(cairn_scheduler *s, bool abandon, cairn_request **requests)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count_active;) {
+        cairn_job *job = s->active[i];
+        if (abandon || cairn_outbox_is_cancelled(&job->outbox) || cairn_turn_is_stalled(&s->options, job)) {
+            cairn_turn_end(&s->options, job, CAIRN_END_STOPPED, CAIRN_FINISH_LENGTH);
+            remove_active(s, i);
+            show_active(s);
+            continue;
+        }
+        if (job->work.paused_ns == 0)
+            requests[count++] = job->work.request;
+        i++;
+    }
+    return count;
+}
+
+static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint32_t count)
+{
+    cairn_error error;
+    /* Which request failed, if any, is told by its phase. */
+    cairn_status status = cairn_cache_step(s->options.cache, requests, count, &error);
+    if (status != CAIRN_OK)
+        cairn_log_error(s->options.log, CAIRN_LOG_LEVEL_ERROR, "step", &error);
+    for (uint32_t i = 0; i < s->count_active;) {
+        cairn_job *job = s->active[i];
+        if (job->work.paused_ns == 0 && cairn_turn_after_step(&s->options, job) == CAIRN_TURN_OVER)
+            remove_active(s, i);
+        else
+            i++;
+    }
+    cairn_cache_stats stats;
+    cairn_cache_stats_get(s->options.cache, &stats);
+    cairn_metrics_cache(s->options.metrics, &stats);
+    show_active(s);
+}
+
+/* Sleep until there is something to do. With paused jobs only: a tenth of a second, to notice a stall. */
+static bool wait_for_work(cairn_scheduler *s, bool *ret_abandon)
+{
+    lock(s);
+    while (!s->nudged && s->count_active == 0 && s->first == NULL && !s->stopping)
+        CAIRN_ASSERT(pthread_cond_wait(&s->wake, &s->lock) == 0);
+    s->nudged = false;
+    *ret_abandon = s->abandon;
+    bool over = s->stopping && s->count_active == 0 && s->first == NULL;
+    unlock(s);
+    return !over;
+}
+
+static void wait_for_reader(cairn_scheduler *s)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 100 * 1000 * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    lock(s);
+    int code = 0;
+    while (!s->nudged && !s->abandon && code != ETIMEDOUT)
+        code = pthread_cond_timedwait(&s->wake, &s->lock, &until);
+    unlock(s);
+}
+
+static void *scheduler_main(void *arg)
+{
+    cairn_scheduler *s = arg;
+    cairn_request *requests[CAIRN_SLOTS_MAX];
+    bool abandon = false;
+    while (wait_for_work(s, &abandon)) {
+        admit(s);
+        uint32_t count = gather(s, abandon, requests);
+        if (count > 0)
+            work_round(s, requests, count);
+        else if (s->count_active > 0)
+            wait_for_reader(s);
+    }
+    return NULL;
+}
+
+/* --- life -------------------------------------------------------------------------------------------------------- */
+
+cairn_status cairn_scheduler_start(const cairn_scheduler_options *options, cairn_scheduler **ret_scheduler,
+                                   cairn_error *reterr)
+{
+    CAIRN_ASSERT(options->slots >= 1 && options->slots <= CAIRN_SLOTS_MAX);
+    cairn_scheduler *s = cairn_mem_zalloc(options->mem, sizeof *s);
+    if (s == NULL)
+        return cairn_error_set(reterr, CAIRN_NOMEM, "scheduler/start", NULL);
+    s->options = *options;
+    CAIRN_ASSERT(pthread_mutex_init(&s->lock, NULL) == 0);
+    CAIRN_ASSERT(pthread_cond_init(&s->wake, NULL) == 0);
+    int code = pthread_create(&s->thread, NULL, scheduler_main, s);
+    if (code != 0) {
+        cairn_scheduler_free(s);
+        return cairn_error_set_os(reterr, code, "scheduler/start", NULL);
+    }
+    s->running = true;
+    *ret_scheduler = s;
+    return CAIRN_OK;
+}
+
+void cairn_scheduler_stop(cairn_scheduler *s, uint64_t drain_ns)
+{
+    if (s == NULL || !s->running)
+        return;
+    lock(s);
+    s->stopping = true;
+    CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+    unlock(s);
+    uint64_t until = now_ns(s) + drain_ns;
+    for (;;) {
+        uint32_t queued, active;
+        cairn_scheduler_counts(s, &queued, &active);
+        if ((queued == 0 && active == 0) || now_ns(s) >= until)
+            break;
+        struct timespec tick = {.tv_nsec = 10 * 1000 * 1000};
+        (void)nanosleep(&tick, NULL);
+    }
+    lock(s);
+    s->abandon = true;
+    s->nudged = true;
+    CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+    unlock(s);
+    CAIRN_ASSERT(pthread_join(s->thread, NULL) == 0);
+    s->running = false;
+}
+
+void cairn_scheduler_free(cairn_scheduler *s)
+{
+    if (s == NULL)
+        return;
+    CAIRN_ASSERT(!s->running && s->first == NULL && s->count_active == 0);
+    (void)pthread_cond_destroy(&s->wake);
+    (void)pthread_mutex_destroy(&s->lock);
+    cairn_mem_release(s->options.mem, s, sizeof *s);
+}

@@ -1,0 +1,79 @@
+/*
+ * scheduler - one thread that owns the engine and the cache, and works on several requests in turns.
+ *
+ *   submit -> [ queue, at most queue_max ] -> slots -> one round after another:
+ *               drop what was cancelled · admit · one step of the cache for all (a piece of each prompt that is read,
+ *               a token of each answer that is written) · sample · hand text out
+ *
+ * Fair: every round moves each admitted request forward by one unit, and the queue is first come, first served.
+ * A cancelled request is dropped before the next round, so within one batch, and what it read stays in the cache.
+ * A reader that is slow makes its own request pause (memory stays bounded); after CAIRN_SCHEDULER_STALL_S without
+ * any progress the request is cancelled, so that it doesn't keep its slot for ever.
+ *
+ * Units    ns
+ * Owner    borrows cache, vocabulary, log, metrics; they must outlive it
+ * Thread   submit, gone, counts: any. The engine and the cache belong to the scheduler's thread between start and stop
+ * See      docs/ARCHITECTURE.md
+ */
+#ifndef CAIRN_SCHEDULER_H
+#define CAIRN_SCHEDULER_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/llama_vocab.h"
+#include "serve/history.h"
+#include "serve/job.h"
+#include "serve/metrics.h"
+
+enum { CAIRN_SCHEDULER_STALL_S = 60, CAIRN_SCHEDULER_PING_S = 10, CAIRN_SLOTS_MAX = 256 };
+
+typedef struct cairn_scheduler cairn_scheduler;
+
+typedef struct cairn_scheduler_options {
+    const cairn_mem *mem;
+    cairn_cache *cache;
+    const cairn_llama_vocab *vocab;
+    cairn_log *log;
+    cairn_metrics *metrics;
+    cairn_history *history;
+    const cairn_clock *clock;
+    uint32_t slots;
+    uint32_t slot_tokens_max;
+    uint32_t queue_max;
+    /* Called while a long prompt is read, on the scheduler's thread; NULL: not. */
+    void (*progress)(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens);
+    void *progress_ctx;
+} cairn_scheduler_options;
+
+CAIRN_MUST_CHECK cairn_status cairn_scheduler_start(const cairn_scheduler_options *options,
+                                                    cairn_scheduler **ret_scheduler, cairn_error *reterr);
+
+/*
+ * Take the request in. The scheduler holds a reference until it has ended.
+ * Errors  429 with Retry-After when the queue is full; 503 when the server is stopping
+ */
+void cairn_scheduler_submit(cairn_scheduler *scheduler, cairn_job *job, cairn_api_error *error);
+
+/* Somebody cancelled a job, or a full outbox was drained: look again soon. */
+void cairn_scheduler_nudge(cairn_scheduler *scheduler);
+
+/* Waiting and active requests now. */
+void cairn_scheduler_counts(cairn_scheduler *scheduler, uint32_t *ret_queued, uint32_t *ret_active);
+
+/* One active request, as it was after the last round. */
+typedef struct cairn_scheduler_slot {
+    uint64_t job;
+    uint32_t slot, prompt_tokens, done_tokens, answer_tokens;
+} cairn_scheduler_slot;
+
+/* Fill slots[0, count); gives count, at most CAIRN_SLOTS_MAX. */
+uint32_t cairn_scheduler_list(cairn_scheduler *scheduler, cairn_scheduler_slot slots[CAIRN_SLOTS_MAX]);
+
+/*
+ * Stop: refuse new requests, let those that are there finish for at most drain_ns, cancel the rest, end the thread.
+ */
+void cairn_scheduler_stop(cairn_scheduler *scheduler, uint64_t drain_ns);
+/* After stop. NULL is allowed. */
+void cairn_scheduler_free(cairn_scheduler *scheduler);
+
+#endif

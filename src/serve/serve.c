@@ -1,0 +1,121 @@
+/*
+ * serve - see the header. Puts the parts together and takes them apart in the opposite order.
+ */
+#include "serve/serve.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#include "serve/json_answer.h"
+#include "serve/routes.h"
+
+enum { CLOCKS_MAX = 8192, BODIES_FACTOR = 8 };
+
+void cairn_reply_json(cairn_http_reply *reply, json_t *value)
+{
+    if (cairn_json_write(&reply->bytes, value) != CAIRN_OK)
+        cairn_api_error_set(&reply->error, 503, "unavailable_error", NULL, "out of memory");
+}
+
+static void handle(void *ctx, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    cairn_serve *serve = ctx;
+    const cairn_route *route = cairn_routes_find(request->method, request->path, &reply->error);
+    if (route == NULL)
+        return;
+    if (!route->open && !cairn_keys_allow(serve->keys, request->authorization)) {
+        cairn_api_error_set(&reply->error, 401, "authentication_error", "invalid_api_key",
+                            "This server asks for an API key: send it as \"Authorization: Bearer <key>\".");
+        return;
+    }
+    route->fn(serve, request, reply);
+}
+
+static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
+{
+    const cairn_serve_options *o = &serve->options;
+    if (getrandom(&serve->id_salt, sizeof serve->id_salt, 0) != (ssize_t)sizeof serve->id_salt)
+        return cairn_error_set_os(reterr, errno, "serve/start: random bytes", NULL);
+    cairn_status status = cairn_keys_new(o->mem, o->api_keys, o->count_api_keys, &serve->keys, reterr);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_clock_table_new(o->mem, CLOCKS_MAX, &serve->clocks);
+    if (status != CAIRN_OK)
+        return cairn_error_set(reterr, status, "serve/start", NULL);
+    serve->metrics.slots = o->engine->info.slots;
+    serve->metrics.queue_max = o->queue_max;
+    serve->metrics.version = cairn_version();
+    serve->metrics.build = o->engine->info.build;
+    serve->metrics.model = o->model_name;
+    cairn_cache_stats stats;
+    cairn_cache_stats_get(o->cache, &stats);
+    cairn_metrics_cache(&serve->metrics, &stats);
+    cairn_scheduler_options scheduler = {.mem = o->mem,
+                                         .cache = o->cache,
+                                         .vocab = o->vocab,
+                                         .log = o->log,
+                                         .metrics = &serve->metrics,
+                                         .history = &serve->history,
+                                         .clock = o->clock,
+                                         .slots = o->engine->info.slots,
+                                         .slot_tokens_max = o->engine->info.slot_tokens_max,
+                                         .queue_max = o->queue_max,
+                                         .progress = o->progress,
+                                         .progress_ctx = o->progress_ctx};
+    status = cairn_scheduler_start(&scheduler, &serve->scheduler, reterr);
+    if (status != CAIRN_OK)
+        return status;
+    cairn_http_options http = {.mem = o->mem,
+                               .log = o->log,
+                               .metrics = &serve->metrics,
+                               .host = o->host,
+                               .port = o->port,
+                               .threads = o->threads,
+                               .connections_max = o->connections_max,
+                               .body_bytes_max = o->body_bytes_max,
+                               .bodies_bytes_max = o->body_bytes_max * BODIES_FACTOR,
+                               .handle = handle,
+                               .ctx = serve};
+    return cairn_http_start(&http, &serve->http, reterr);
+}
+
+cairn_status cairn_serve_start(const cairn_serve_options *options, cairn_serve **ret_serve,
+                               cairn_error *reterr)
+{
+    cairn_serve *serve = cairn_mem_zalloc(options->mem, sizeof *serve);
+    if (serve == NULL)
+        return cairn_error_set(reterr, CAIRN_NOMEM, "serve/start", NULL);
+    serve->options = *options;
+    serve->started_s = cairn_clock_wall_seconds(options->clock);
+    cairn_metrics_init(&serve->metrics);
+    cairn_history_init(&serve->history);
+    cairn_status status = start_parts(serve, reterr);
+    if (status != CAIRN_OK) {
+        cairn_serve_stop(serve, 0);
+        return status;
+    }
+    *ret_serve = serve;
+    return CAIRN_OK;
+}
+
+uint16_t cairn_serve_port(const cairn_serve *serve)
+{
+    return cairn_http_port(serve->http);
+}
+
+void cairn_serve_stop(cairn_serve *serve, uint64_t drain_ns)
+{
+    if (serve == NULL)
+        return;
+    atomic_store(&serve->stopping, true);
+    if (serve->http != NULL)
+        cairn_http_quiesce(serve->http);
+    cairn_scheduler_stop(serve->scheduler, drain_ns);
+    cairn_http_stop(serve->http);
+    cairn_scheduler_free(serve->scheduler);
+    cairn_keys_free(serve->keys);
+    cairn_clock_table_free(serve->clocks);
+    cairn_history_release(&serve->history);
+    cairn_metrics_release(&serve->metrics);
+    cairn_mem_release(serve->options.mem, serve, sizeof *serve);
+}

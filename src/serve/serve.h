@@ -1,0 +1,61 @@
+/*
+ * serve - the server: an engine, a cache and a chat template, reached over HTTP.
+ *
+ *   http threads:  parse, check, render, tokenize --> queue --> scheduler thread: cache, engine, sampling
+ *                  send bytes <------------------------ outbox <-----
+ *
+ * Units    tokens, bytes, ns
+ * Owner    options and what they point to are borrowed and must outlive the server. Between start and stop the engine
+ *          and the cache belong to the server's scheduler thread
+ * Thread   start, stop and free from one thread
+ * See      docs/api.md, docs/ARCHITECTURE.md
+ */
+#ifndef CAIRN_SERVE_H
+#define CAIRN_SERVE_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cairn/cairn.h"
+#include "chat/bridge.h"
+#include "engine/llama_vocab.h"
+
+typedef struct cairn_serve cairn_serve;
+
+typedef struct cairn_serve_options {
+    cairn_mem *mem;
+    cairn_log *log;
+    const cairn_clock *clock;
+    cairn_engine *engine;
+    cairn_cache *cache;
+    const cairn_llama_vocab *vocab;
+    const cairn_chat *chat;
+    const char *model_name; /* what clients see                                                     */
+    const char *host;
+    uint16_t port;    /* 0: a free one                                                                 */
+    uint32_t threads; /* of HTTP                                                            */
+    uint32_t connections_max; /* open at once                                                       */
+    uint32_t queue_max;       /* requests that wait for a slot                                      */
+    size_t body_bytes_max;
+    cairn_resume_mode resume; /* for requests that don't say                                        */
+    bool thinking_off;
+    const char *template_kwargs_json; /* NULL: none                                                 */
+    const char *const *api_keys;      /* char *[count_api_keys]; none: no key is asked for          */
+    size_t count_api_keys;
+    /* Called while a long prompt is read, on the scheduler's thread; NULL: not. */
+    void (*progress)(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens);
+    void *progress_ctx;
+} cairn_serve_options;
+
+/*
+ * Start serving.
+ * Errors   CAIRN_BUSY (the port is taken), CAIRN_NOTFOUND (no such host), CAIRN_INVALID (an API key), CAIRN_IO,
+ *          CAIRN_NOMEM
+ */
+CAIRN_MUST_CHECK cairn_status cairn_serve_start(const cairn_serve_options *options, cairn_serve **ret_serve,
+                                                cairn_error *reterr);
+/* The port that is listened on. */
+uint16_t cairn_serve_port(const cairn_serve *serve);
+/* Stop: no new connections, requests may finish for drain_ns, the rest is cancelled; frees. NULL is allowed. */
+void cairn_serve_stop(cairn_serve *serve, uint64_t drain_ns);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * serve_inside - what the routes share. Private to src/serve.
+ *
+ * Everything here is fixed after start, or has its own lock.
+ */
+#ifndef CAIRN_SERVE_INSIDE_H
+#define CAIRN_SERVE_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "serve/clock_table.h"
+#include "serve/history.h"
+#include "serve/http.h"
+#include "serve/namespace.h"
+#include "serve/scheduler.h"
+#include "serve/serve.h"
+
+enum { CAIRN_ANSWER_TEXT_BYTES_MAX = 16 * 1024 * 1024, CAIRN_OUTBOX_BYTES_MAX = 64 * 1024 * 1024 };
+
+struct cairn_serve {
+    cairn_serve_options options;
+    cairn_http *http;
+    cairn_scheduler *scheduler;
+    cairn_metrics metrics;
+    cairn_history history;
+    cairn_clock_table *clocks;
+    cairn_keys *keys;
+    atomic_uint_fast64_t next_id;
+    uint64_t id_salt; /* makes ids of this run differ from those of others                              */
+    int64_t started_s;
+    atomic_bool stopping;
+};
+
+/* A route's function: fills the reply, or its error. On an HTTP thread, several at once. */
+typedef void (*cairn_route_fn)(cairn_serve *serve, const cairn_http_request *request,
+                               cairn_http_reply *reply);
+
+/* generate.c */
+void cairn_route_chat(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_completions(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_completion(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+
+/* token_routes.c */
+void cairn_route_tokenize(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_detokenize(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_apply_template(cairn_serve *serve, const cairn_http_request *request,
+                                cairn_http_reply *reply);
+
+/* info_routes.c */
+void cairn_route_health(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_models(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_metrics(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_props(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_slots(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+
+/* The chat bridge's or the sampler's complaint about a request, as the client sees it: the field becomes `param`. */
+void cairn_render_error(cairn_api_error *error, const cairn_error *cause);
+
+/* Write a JSON value as the reply; takes it over. */
+void cairn_reply_json(cairn_http_reply *reply, json_t *value);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * turn - see the header.
+ */
+#include "serve/turn.h"
+
+#include <string.h>
+
+#include "serve/json_answer.h"
+
+static uint64_t now_ns(const cairn_scheduler_options *o)
+{
+    return cairn_clock_now_ns(o->clock);
+}
+
+/* Hand what is in `out` to the reader. */
+static cairn_status speak(const cairn_scheduler_options *o, cairn_job *job)
+{
+    if (job->work.out.len_bytes == 0)
+        return CAIRN_OK;
+    job->work.spoken_ns = now_ns(o);
+    return cairn_outbox_put(&job->outbox, &job->work.out);
+}
+
+cairn_turn cairn_turn_begin(const cairn_scheduler_options *o, cairn_job *job)
+{
+    cairn_error error = {0};
+    cairn_status status = cairn_cache_begin(o->cache, &job->prompt, &job->work.request, &error);
+    if (status == CAIRN_BUSY)
+        return CAIRN_TURN_WAITS;
+    if (status == CAIRN_OK) {
+        job->work.begun_ns = now_ns(o);
+        return CAIRN_TURN_GOES_ON;
+    }
+    cairn_api_error api = {0};
+    if (status == CAIRN_LIMIT)
+        cairn_api_error_context(&api, job->surface == CAIRN_SURFACE_CHAT ? "messages" : "prompt",
+                                job->prompt.count, o->slot_tokens_max);
+    else
+        cairn_api_error_from(&api, &error);
+    if (status != CAIRN_LIMIT)
+        cairn_log_error(o->log, CAIRN_LOG_LEVEL_ERROR, "begin", &error);
+    cairn_outbox_fail(&job->outbox, &api);
+    return CAIRN_TURN_OVER;
+}
+
+/* --- end --------------------------------------------------------------------------------------------------------- */
+
+static const char *ending_word(cairn_ending ending)
+{
+    static const char *const words[] = {"done", "stopped", "broken"};
+    return words[ending];
+}
+
+static void log_end(const cairn_scheduler_options *o, const cairn_job *job, cairn_ending ending,
+                    const cairn_record *r, const cairn_request_times *t)
+{
+    CAIRN_LOG(o->log, INFO, "request", CAIRN_FIELD_UINT("id", job->id),
+              CAIRN_FIELD_STR("end", ending_word(ending)), CAIRN_FIELD_UINT("prompt", r->prompt_tokens),
+              CAIRN_FIELD_UINT("reused", r->resume), CAIRN_FIELD_UINT("read", r->read),
+              CAIRN_FIELD_UINT("least", r->least), CAIRN_FIELD_STR("tier", cairn_source_word(r->source)),
+              CAIRN_FIELD_STR("reason", cairn_reason_word(r->reason)),
+              CAIRN_FIELD_UINT("answer", t->answer_tokens),
+              CAIRN_FIELD_UINT("queue_ms", t->queue_ns / 1000000),
+              CAIRN_FIELD_UINT("prompt_ms", t->prompt_ns / 1000000),
+              CAIRN_FIELD_UINT("answer_ms", t->answer_ns / 1000000),
+              CAIRN_FIELD_UINT("restore_ms", r->restore_ns / 1000000),
+              CAIRN_FIELD_UINT("save_ms", r->save_ns / 1000000));
+}
+
+void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_ending ending,
+                    cairn_finish finish)
+{
+    cairn_job_work *w = &job->work;
+    uint64_t now = now_ns(o), first = w->answering ? w->first_ns : now;
+    cairn_api_error api = {0};
+    if (ending == CAIRN_END_BROKEN) {
+        if (w->error.status == CAIRN_OK && cairn_request_error(w->request) != NULL)
+            w->error = *cairn_request_error(w->request);
+        cairn_api_error_from(&api, &w->error);
+        cairn_log_error(o->log, CAIRN_LOG_LEVEL_ERROR, "request", &w->error);
+    }
+    cairn_cache_end(o->cache, w->request, ending);
+    cairn_record record = *cairn_request_record(w->request);
+    cairn_request_times times = {.queue_ns = w->begun_ns - w->arrived_ns,
+                                 .prompt_ns = first - w->begun_ns,
+                                 .answer_ns = w->answering ? w->last_ns - first : 0,
+                                 .answer_tokens = w->answer_tokens};
+    if (ending == CAIRN_END_DONE) {
+        cairn_status status = cairn_answer_end(job->answer, finish, &record, &times, &w->out);
+        if (status == CAIRN_OK)
+            status = speak(o, job);
+        if (status == CAIRN_OK) {
+            cairn_outbox_end(&job->outbox);
+        } else {
+            ending = status == CAIRN_CANCELLED ? CAIRN_END_STOPPED : CAIRN_END_BROKEN;
+            cairn_error error;
+            (void)cairn_error_set(&error, status, "turn/end", "the answer could not be written");
+            cairn_api_error_from(&api, &error);
+        }
+    } else if (ending == CAIRN_END_STOPPED) {
+        cairn_api_error_set(&api, 503, "unavailable_error", "stopped", "The request was stopped.");
+    }
+    if (ending != CAIRN_END_DONE)
+        cairn_outbox_fail(&job->outbox, &api);
+    log_end(o, job, ending, &record, &times);
+    cairn_metrics_request(o->metrics, ending, &record, &times);
+    cairn_history_entry entry = {.id = job->id,
+                                 .ended_wall_ms = cairn_clock_wall_ms(o->clock),
+                                 .ending = ending,
+                                 .record = record,
+                                 .times = times};
+    cairn_history_add(o->history, &entry);
+    cairn_request_free(w->request);
+    w->request = NULL;
+}
+
+void cairn_turn_abandon(const cairn_scheduler_options *o, cairn_job *job)
+{
+    cairn_api_error api = {0};
+    cairn_api_error_set(&api, 503, "unavailable_error", "stopping", "The server is stopping.");
+    CAIRN_LOG(o->log, INFO, "request", CAIRN_FIELD_UINT("id", job->id), CAIRN_FIELD_STR("end", "stopped"),
+              CAIRN_FIELD_UINT("prompt", job->prompt.count), CAIRN_FIELD_STR("reason", "left the queue"));
+    cairn_outbox_fail(&job->outbox, &api);
+}
+
+/* --- steps ------------------------------------------------------------------------------------------------------- */
+
+bool cairn_turn_is_stalled(const cairn_scheduler_options *o, cairn_job *job)
+{
+    if (!cairn_outbox_is_full(&job->outbox)) {
+        job->work.paused_ns = 0;
+        return false;
+    }
+    uint64_t now = now_ns(o);
+    if (job->work.paused_ns == 0)
+        job->work.paused_ns = now;
+    return now - job->work.paused_ns > (uint64_t)CAIRN_SCHEDULER_STALL_S * 1000000000u;
+}
+
+/* A long read: tell the operator, and keep a streaming client's connection from looking dead. */
+static void tell_progress(const cairn_scheduler_options *o, cairn_job *job)
+{
+    const cairn_record *r = cairn_request_record(job->work.request);
+    if (o->progress != NULL)
+        o->progress(o->progress_ctx, job->id, r->resume + r->read, r->prompt_tokens);
+    uint64_t now = now_ns(o);
+    if (!job->params.stream || now - job->work.spoken_ns < (uint64_t)CAIRN_SCHEDULER_PING_S * 1000000000u)
+        return;
+    if (cairn_buf_append_str(&job->work.out, ": reading\n\n") == CAIRN_OK)
+        (void)speak(o, job); /* a reader that is gone is noticed before the next round */
+}
+
+/* The text of a token; special ones only where the parser needs them. */
+static cairn_status token_text(const cairn_scheduler_options *o, const cairn_job *job, cairn_token token,
+                               char *text, uint32_t room, uint32_t *ret_bytes)
+{
+    *ret_bytes = 0;
+    bool shown = !cairn_llama_is_control(o->vocab, token) || cairn_job_shows(job, token);
+    return shown ? cairn_llama_piece(o->vocab, token, true, text, room, ret_bytes) : CAIRN_OK;
+}
+
+/* Sample one token and hand its text out. *ret_over: the answer ends here, for the reason *ret_finish. */
+static cairn_status sample(const cairn_scheduler_options *o, cairn_job *job, bool *ret_over,
+                           cairn_finish *ret_finish)
+{
+    cairn_job_work *w = &job->work;
+    char text[CAIRN_PIECE_BYTES_MAX];
+    uint32_t len_bytes = 0;
+    cairn_status status =
+        cairn_sampler_sample(job->sampler, cairn_request_logits(w->request), &w->next, &w->error);
+    if (status == CAIRN_OK)
+        status = cairn_sampler_accept(job->sampler, w->next, true, &w->error);
+    if (status != CAIRN_OK)
+        return status;
+    w->answer_tokens++;
+    w->last_ns = now_ns(o);
+    if (cairn_llama_is_eog(o->vocab, w->next)) {
+        *ret_over = true;
+        *ret_finish = CAIRN_FINISH_STOP;
+        return CAIRN_OK;
+    }
+    bool stopped = false;
+    status = token_text(o, job, w->next, text, sizeof text, &len_bytes);
+    if (status == CAIRN_OK && len_bytes > 0)
+        status = cairn_answer_text(job->answer, text, len_bytes, &w->out, &stopped);
+    if (status != CAIRN_OK)
+        return status;
+    if (stopped) {
+        *ret_over = true;
+        *ret_finish = CAIRN_FINISH_STOP_TEXT;
+    } else if (job->params.answer_tokens_max >= 0 && w->answer_tokens >= job->params.answer_tokens_max) {
+        *ret_over = true;
+        *ret_finish = CAIRN_FINISH_LENGTH;
+    }
+    return CAIRN_OK;
+}
+
+cairn_turn cairn_turn_after_step(const cairn_scheduler_options *o, cairn_job *job)
+{
+    cairn_job_work *w = &job->work;
+    cairn_phase phase = cairn_request_phase(w->request);
+    if (phase == CAIRN_PHASE_FAILED) {
+        cairn_turn_end(o, job, CAIRN_END_BROKEN, CAIRN_FINISH_STOP);
+        return CAIRN_TURN_OVER;
+    }
+    if (phase != CAIRN_PHASE_READY) {
+        tell_progress(o, job);
+        return CAIRN_TURN_GOES_ON;
+    }
+    bool over = false;
+    cairn_finish finish = CAIRN_FINISH_STOP;
+    cairn_status status = CAIRN_OK;
+    if (!w->answering) {
+        w->answering = true;
+        w->first_ns = w->last_ns = now_ns(o);
+        status = cairn_answer_begin(job->answer, &w->out);
+        over = job->params.answer_tokens_max == 0;
+        finish = CAIRN_FINISH_LENGTH;
+    }
+    if (status == CAIRN_OK && !over)
+        status = sample(o, job, &over, &finish);
+    if (status == CAIRN_OK && !over) {
+        status = cairn_request_push(w->request, w->next);
+        if (status == CAIRN_LIMIT) {
+            over = true;
+            finish = CAIRN_FINISH_LENGTH;
+            status = CAIRN_OK;
+        }
+    }
+    if (status == CAIRN_OK && !over)
+        status = speak(o, job);
+    if (status != CAIRN_OK) {
+        if (w->error.status == CAIRN_OK)
+            (void)cairn_error_set(&w->error, status, "turn/step", "the answer could not be continued");
+        cairn_turn_end(
+            o, job, status == CAIRN_CANCELLED || status == CAIRN_LIMIT ? CAIRN_END_STOPPED : CAIRN_END_BROKEN,
+            finish);
+        return CAIRN_TURN_OVER;
+    }
+    if (!over)
+        return CAIRN_TURN_GOES_ON;
+    cairn_turn_end(o, job, CAIRN_END_DONE, finish);
+    return CAIRN_TURN_OVER;
+}
