@@ -1,0 +1,244 @@
+/*
+ * disk_file - see the header.
+ */
+#include "store/disk_file.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+enum { NONCE_BYTES = 12, AAD_BYTES = CAIRN_BLOB_FIXED_BYTES + 4 };
+
+/* Encrypts or decrypts the pieces of one file. */
+typedef struct piece_cipher {
+    EVP_CIPHER_CTX *context;
+    const uint8_t *key;
+    uint8_t nonce[NONCE_BYTES];
+    uint8_t aad[AAD_BYTES]; /* the fixed header, then the piece's number */
+} piece_cipher;
+
+static bool cipher_init(piece_cipher *cipher, const uint8_t *key, const cairn_blob_meta *meta,
+                        const uint8_t *fixed)
+{
+    memset(cipher, 0, sizeof *cipher);
+    cipher->key = key;
+    cipher->context = EVP_CIPHER_CTX_new();
+    memcpy(cipher->nonce, meta->nonce, NONCE_BYTES);
+    memcpy(cipher->aad, fixed, CAIRN_BLOB_FIXED_BYTES);
+    return cipher->context != NULL;
+}
+
+static void cipher_release(piece_cipher *cipher)
+{
+    EVP_CIPHER_CTX_free(cipher->context);
+    cipher->context = NULL;
+}
+
+static void put32(uint8_t *out, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) {
+        out[i] = (uint8_t)(value >> (8 * i));
+    }
+}
+
+/* Nonce and associated data of piece `index`. */
+static void cipher_piece(piece_cipher *cipher, uint32_t index, uint8_t nonce[NONCE_BYTES])
+{
+    memcpy(nonce, cipher->nonce, NONCE_BYTES);
+    uint32_t tail = 0;
+    for (int i = 3; i >= 0; i--) {
+        tail = tail << 8 | nonce[8 + i];
+    }
+    put32(nonce + 8, tail + index);
+    put32(cipher->aad + CAIRN_BLOB_FIXED_BYTES, index);
+}
+
+/* plain[count] becomes out[count + tag]. */
+static bool cipher_seal(piece_cipher *cipher, uint32_t index, const uint8_t *plain, int count, uint8_t *out)
+{
+    uint8_t nonce[NONCE_BYTES];
+    cipher_piece(cipher, index, nonce);
+    int done = 0;
+    return EVP_EncryptInit_ex(cipher->context, EVP_aes_256_gcm(), NULL, cipher->key, nonce) == 1 &&
+           EVP_EncryptUpdate(cipher->context, NULL, &done, cipher->aad, AAD_BYTES) == 1 &&
+           EVP_EncryptUpdate(cipher->context, out, &done, plain, count) == 1 && done == count &&
+           EVP_EncryptFinal_ex(cipher->context, out + count, &done) == 1 &&
+           EVP_CIPHER_CTX_ctrl(cipher->context, EVP_CTRL_GCM_GET_TAG, CAIRN_BLOB_TAG_BYTES, out + count) == 1;
+}
+
+/* stored[count + tag] becomes out[count]; false: not sealed with this key, or changed. */
+static bool cipher_open(piece_cipher *cipher, uint32_t index, uint8_t *stored, int count, uint8_t *out)
+{
+    uint8_t nonce[NONCE_BYTES];
+    cipher_piece(cipher, index, nonce);
+    int done = 0;
+    return EVP_DecryptInit_ex(cipher->context, EVP_aes_256_gcm(), NULL, cipher->key, nonce) == 1 &&
+           EVP_DecryptUpdate(cipher->context, NULL, &done, cipher->aad, AAD_BYTES) == 1 &&
+           EVP_DecryptUpdate(cipher->context, out, &done, stored, count) == 1 && done == count &&
+           EVP_CIPHER_CTX_ctrl(cipher->context, EVP_CTRL_GCM_SET_TAG, CAIRN_BLOB_TAG_BYTES, stored + count) ==
+               1 &&
+           EVP_DecryptFinal_ex(cipher->context, out + done, &done) == 1;
+}
+
+cairn_status cairn_disk_header_load(const cairn_mem *mem, cairn_file *file, cairn_disk_header *ret_header,
+                                    cairn_error *reterr)
+{
+    cairn_disk_header header = {0};
+    cairn_io_stat stat = {0};
+    uint8_t fixed[CAIRN_BLOB_FIXED_BYTES] = {0};
+    cairn_status status = file->io->file_stat(file, &stat, reterr);
+    if (status == CAIRN_OK && stat.size_bytes >= sizeof fixed) {
+        status = cairn_io_pread(file, fixed, sizeof fixed, 0, reterr);
+    }
+    if (status == CAIRN_OK) {
+        status = cairn_blob_header_read(fixed, stat.size_bytes, &header.meta, &header.layout, reterr);
+    }
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    header.room = header.layout.header_bytes;
+    header.bytes = cairn_mem_alloc(mem, header.room);
+    if (header.bytes == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: header", NULL);
+    }
+    status = cairn_io_pread(file, header.bytes, header.room, 0, reterr);
+    if (status == CAIRN_OK) {
+        status = cairn_blob_header_check(header.bytes, &header.layout, reterr);
+    }
+    if (status == CAIRN_OK && memcmp(fixed, header.bytes, sizeof fixed) != 0) {
+        status = cairn_error_set(reterr, CAIRN_CORRUPT, "store/disk_file: header", "two reads of it differ");
+    }
+    if (status != CAIRN_OK) {
+        cairn_disk_header_release(mem, &header);
+        return status;
+    }
+    *ret_header = header;
+    return CAIRN_OK;
+}
+
+void cairn_disk_header_release(const cairn_mem *mem, cairn_disk_header *header)
+{
+    cairn_mem_release(mem, header->bytes, header->room);
+    header->bytes = NULL;
+}
+
+/* Read one stored piece into `to`, and test its check. */
+static cairn_status piece_load(cairn_file *file, const cairn_disk_header *header, uint32_t index, uint8_t *to,
+                               cairn_error *reterr)
+{
+    uint32_t stored = cairn_blob_piece_bytes(&header->meta, &header->layout, index);
+    uint64_t begin = cairn_blob_piece_begin(&header->meta, &header->layout, index);
+    cairn_status status = cairn_io_pread(file, to, stored, begin, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    uint8_t check[16];
+    cairn_blob_check(to, stored, check);
+    if (memcmp(check, cairn_blob_header_piece_check(header->bytes, &header->layout, index), sizeof check) !=
+        0) {
+        return cairn_error_set_at(reterr, CAIRN_CORRUPT, begin, "store/disk_file: piece", "piece %u of %u",
+                                  index, header->layout.count_pieces);
+    }
+    return CAIRN_OK;
+}
+
+cairn_status cairn_disk_payload_read(const cairn_mem *mem, cairn_file *file, const cairn_disk_header *header,
+                                     const uint8_t *key, uint8_t *out, cairn_error *reterr)
+{
+    static const char where[] = "store/disk_file: read";
+    bool sealed = (header->meta.flags & CAIRN_BLOB_ENCRYPTED) != 0;
+    if (sealed != (key != NULL)) {
+        return cairn_error_set(reterr, CAIRN_FOREIGN, where,
+                               sealed ? "encrypted, and there is no key" : "not encrypted");
+    }
+    size_t room = (size_t)CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES;
+    uint8_t *piece = NULL;
+    piece_cipher cipher = {0};
+    cairn_status status = CAIRN_OK;
+    if (sealed || out == NULL) {
+        piece = cairn_mem_alloc(mem, room);
+    }
+    if (((sealed || out == NULL) && piece == NULL) ||
+        (sealed && !cipher_init(&cipher, key, &header->meta, header->bytes))) {
+        status = cairn_error_set(reterr, CAIRN_NOMEM, where, NULL);
+        goto out;
+    }
+    for (uint32_t i = 0; i < header->layout.count_pieces; i++) {
+        uint8_t *to = out != NULL ? out + (uint64_t)i * CAIRN_BLOB_PIECE_BYTES : piece;
+        status = piece_load(file, header, i, sealed ? piece : to, reterr);
+        if (status != CAIRN_OK) {
+            goto out;
+        }
+        int plain = (int)cairn_blob_piece_bytes(&header->meta, &header->layout, i) - CAIRN_BLOB_TAG_BYTES;
+        if (sealed && !cipher_open(&cipher, i, piece, plain, to)) {
+            status = cairn_error_set(reterr, CAIRN_FOREIGN, where, "another key, or changed on purpose");
+            goto out;
+        }
+    }
+out:
+    cipher_release(&cipher);
+    cairn_mem_release(mem, piece, room);
+    return status;
+}
+
+/* Write the pieces and note their checks. */
+static cairn_status pieces_write(cairn_file *file, const cairn_blob_meta *meta,
+                                 const cairn_blob_layout *layout, const uint8_t *payload,
+                                 piece_cipher *cipher, uint8_t *sealed, uint8_t (*checks)[16],
+                                 cairn_error *reterr)
+{
+    cairn_status status = CAIRN_OK;
+    for (uint32_t i = 0; i < layout->count_pieces && status == CAIRN_OK; i++) {
+        const uint8_t *stored = payload + (uint64_t)i * CAIRN_BLOB_PIECE_BYTES;
+        uint32_t count = cairn_blob_piece_bytes(meta, layout, i);
+        if (cipher != NULL) {
+            if (!cipher_seal(cipher, i, stored, (int)count - CAIRN_BLOB_TAG_BYTES, sealed)) {
+                return cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: encrypt", NULL);
+            }
+            stored = sealed;
+        }
+        cairn_blob_check(stored, count, checks[i]);
+        status = cairn_io_pwrite(file, stored, count, cairn_blob_piece_begin(meta, layout, i), reterr);
+    }
+    return status;
+}
+
+cairn_status cairn_disk_file_write(const cairn_mem *mem, cairn_file *file, const cairn_blob_meta *meta,
+                                   const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const uint8_t *payload,
+                                   const uint8_t *key, cairn_error *reterr)
+{
+    cairn_blob_layout layout;
+    cairn_status status = cairn_blob_layout_get(meta, &layout, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    CAIRN_ASSERT((key != NULL) == ((meta->flags & CAIRN_BLOB_ENCRYPTED) != 0));
+    size_t room = (size_t)CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES;
+    piece_cipher cipher = {0};
+    uint8_t *sealed = key != NULL ? cairn_mem_alloc(mem, room) : NULL;
+    uint8_t *header = cairn_mem_alloc(mem, layout.data_begin);
+    uint8_t(*checks)[16] = cairn_mem_array(mem, layout.count_pieces, sizeof *checks);
+    if (header == NULL || checks == NULL || (key != NULL && sealed == NULL)) {
+        status = cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: write", NULL);
+        goto out;
+    }
+    /* The fixed part is associated data of the pieces, and doesn't depend on their checks. */
+    cairn_blob_header_write(meta, &layout, marks, (const uint8_t(*)[16])checks, header);
+    if (key != NULL && !cipher_init(&cipher, key, meta, header)) {
+        status = cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: write", NULL);
+        goto out;
+    }
+    status = pieces_write(file, meta, &layout, payload, key != NULL ? &cipher : NULL, sealed, checks, reterr);
+    if (status == CAIRN_OK) {
+        cairn_blob_header_write(meta, &layout, marks, (const uint8_t(*)[16])checks, header);
+        status = cairn_io_pwrite(file, header, layout.data_begin, 0, reterr);
+    }
+    if (status == CAIRN_OK) {
+        status = cairn_io_file_sync(file, reterr);
+    }
+out:
+    cipher_release(&cipher);
+    cairn_mem_array_release(mem, checks, layout.count_pieces, sizeof *checks);
+    cairn_mem_release(mem, header, layout.data_begin);
+    cairn_mem_release(mem, sealed, room);
+    return status;
+}

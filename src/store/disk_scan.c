@@ -1,0 +1,173 @@
+/*
+ * disk_scan - make the index agree with the directory. The other half of tier_disk.h.
+ *
+ * A folder whose modification time is what it was when it was last scanned holds the same names. The time is noted
+ * only when it lies some seconds back, so that a file that comes in within the clock's grain is not missed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/tier_disk_internal.h"
+
+enum { QUIET_MS = 3000, NAMES_AT_FIRST = 256 };
+
+typedef struct name_list {
+    const cairn_mem *mem;
+    char (*names)[CAIRN_BLOB_NAME_BYTES];
+    uint32_t count, room;
+    bool failed;
+} name_list;
+
+static bool list_add(name_list *list, const char *name)
+{
+    if (list->count == list->room) {
+        uint32_t room = list->room == 0 ? NAMES_AT_FIRST : list->room * 2;
+        void *names = cairn_mem_array_resize(list->mem, list->names, list->room, room, sizeof *list->names);
+        if (names == NULL) {
+            list->failed = true;
+            return false;
+        }
+        list->names = names;
+        list->room = room;
+    }
+    memcpy(list->names[list->count++], name, CAIRN_BLOB_NAME_BYTES);
+    return true;
+}
+
+static void list_release(name_list *list)
+{
+    cairn_mem_array_release(list->mem, list->names, list->room, sizeof *list->names);
+}
+
+static bool list_file(void *ctx, const char *file)
+{
+    char name[CAIRN_BLOB_NAME_BYTES];
+    return !cairn_disk_name_parse(file, name) || list_add(ctx, name);
+}
+
+static bool list_row(void *ctx, const cairn_disk_row *row)
+{
+    return list_add(ctx, row->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void list_sort(name_list *list)
+{
+    if (list->count != 0) {
+        qsort(list->names, list->count, sizeof *list->names, by_name);
+    }
+}
+
+static bool list_has(const name_list *list, const char *name)
+{
+    return list->count != 0 && bsearch(name, list->names, list->count, sizeof *list->names, by_name) != NULL;
+}
+
+/* Take a file into the index, or set it aside. */
+static cairn_status adopt(cairn_disk *disk, const char *name, cairn_error *reterr)
+{
+    char path[DISK_PATH_BYTES];
+    cairn_file *file = NULL;
+    cairn_disk_header header = {0};
+    cairn_error error = {0};
+    if (!cairn_disk_blob_path(disk, name, path) ||
+        cairn_io_open(disk->io, path, CAIRN_IO_READ, &file, NULL) != CAIRN_OK) {
+        return CAIRN_OK; /* gone again, or not ours to read: no row, no harm */
+    }
+    cairn_status status = cairn_disk_header_load(disk->mem, file, &header, &error);
+    cairn_io_discard(file);
+    if (status == CAIRN_NOMEM || status == CAIRN_IO) {
+        return status;
+    }
+    if (status != CAIRN_OK) {
+        cairn_disk_set_aside(disk, name, status);
+        return CAIRN_OK;
+    }
+    cairn_disk_row row = {
+        .meta = header.meta, .file_bytes = header.layout.file_bytes, .used_s = header.meta.created_s};
+    cairn_disk_header_release(disk->mem, &header);
+    cairn_blob_name(&row.meta, row.name);
+    if (strcmp(row.name, name) != 0) {
+        cairn_disk_set_aside(disk, name, CAIRN_CORRUPT);
+        return CAIRN_OK;
+    }
+    /* Its value is not in the file: a middling one, until it is used. */
+    row.value = cairn_disk_rank(1e-6, row.used_s);
+    return cairn_disk_index_put(disk->index, &row, reterr);
+}
+
+static cairn_status folder_scan(cairn_disk *disk, const char *folder, const char *path, cairn_error *reterr)
+{
+    name_list files = {.mem = disk->mem}, rows = {.mem = disk->mem};
+    cairn_status status = cairn_io_list(disk->io, path, list_file, &files, reterr);
+    if (status == CAIRN_OK) {
+        status = cairn_disk_index_names(disk->index, folder, list_row, &rows, reterr);
+    }
+    if (status == CAIRN_OK && (files.failed || rows.failed)) {
+        status = cairn_error_set(reterr, CAIRN_NOMEM, "store/disk: scan", NULL);
+    }
+    if (status == CAIRN_OK) {
+        list_sort(&files);
+        list_sort(&rows);
+        status = cairn_disk_index_batch(disk->index, true, reterr);
+    }
+    if (status == CAIRN_OK) {
+        for (uint32_t i = 0; i < files.count && status == CAIRN_OK; i++) {
+            status = list_has(&rows, files.names[i]) ? CAIRN_OK : adopt(disk, files.names[i], reterr);
+        }
+        for (uint32_t i = 0; i < rows.count && status == CAIRN_OK; i++) {
+            status = list_has(&files, rows.names[i])
+                         ? CAIRN_OK
+                         : cairn_disk_index_drop(disk->index, rows.names[i], reterr);
+        }
+        cairn_status end = cairn_disk_index_batch(disk->index, false, status == CAIRN_OK ? reterr : NULL);
+        status = status == CAIRN_OK ? end : status;
+    }
+    list_release(&rows);
+    list_release(&files);
+    return status;
+}
+
+cairn_status cairn_disk_scan(cairn_disk *disk, bool all, cairn_error *reterr)
+{
+    cairn_status status = CAIRN_OK;
+    for (int i = 0; i < DISK_FOLDERS && status == CAIRN_OK; i++) {
+        char folder[3], path[DISK_PATH_BYTES];
+        cairn_io_stat stat;
+        int64_t known_ms = -1;
+        (void)snprintf(folder, sizeof folder, "%02x", (unsigned)i);
+        if (!cairn_disk_path(disk, folder, NULL, path)) {
+            return cairn_error_set(reterr, CAIRN_INVALID, "store/disk: scan",
+                                   "the directory's name is too long");
+        }
+        cairn_status seen = cairn_io_stat_path(disk->io, path, &stat, NULL);
+        if (seen == CAIRN_OK) {
+            status = cairn_disk_index_folder(disk->index, folder, &known_ms, reterr);
+        } else if (seen != CAIRN_NOTFOUND) {
+            continue; /* can't be looked at now: its rows stay, and opening their files will tell */
+        }
+        if (status != CAIRN_OK || (seen == CAIRN_OK && !all && known_ms == stat.modified_ms)) {
+            continue;
+        }
+        if (seen == CAIRN_NOTFOUND) {
+            name_list rows = {.mem = disk->mem};
+            status = cairn_disk_index_names(disk->index, folder, list_row, &rows, reterr);
+            for (uint32_t k = 0; k < rows.count && status == CAIRN_OK; k++) {
+                status = cairn_disk_index_drop(disk->index, rows.names[k], reterr);
+            }
+            list_release(&rows);
+            continue;
+        }
+        status = folder_scan(disk, folder, path, reterr);
+        bool quiet = stat.modified_ms + QUIET_MS < cairn_clock_wall_ms(disk->clock);
+        if (status == CAIRN_OK && quiet) {
+            status = cairn_disk_index_folder_set(disk->index, folder, stat.modified_ms, reterr);
+        }
+    }
+    return status;
+}

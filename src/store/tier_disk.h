@@ -1,0 +1,135 @@
+/*
+ * tier_disk - blobs in a directory: whole or absent, checked, bounded in bytes held and in bytes written a day.
+ *
+ *   DIR/                 0700
+ *     ab/abcd....blob    one file each, named by what it is (docs/format/blob.md)
+ *     tmp/               being written; older leftovers are removed at open
+ *     bad/               set aside: damaged, truncated, of another format version
+ *     index.N.db         a cache of all that, one for each process that uses DIR
+ *
+ * A file is found by the digests of a prompt's path: no token is stored. Several processes, also on several
+ * hosts, may share DIR: files are written under a temporary name and renamed, equal blobs have equal names, and a
+ * file that another process removed is a miss.
+ *
+ * Units    bytes; seconds since 1970; positions in tokens
+ * Owner    the caller owns the tier; io is borrowed and outlives it
+ * Thread   any: find, get, put, drop and scan may run side by side. put and scan take as long as the disk does
+ * Errors   CAIRN_CORRUPT (set aside), CAIRN_FOREIGN, CAIRN_NOTFOUND: a miss. CAIRN_NOSPACE, CAIRN_IO: the disk can't
+ *          take it now; the caller tries again later. CAIRN_LIMIT: today's bytes are used up
+ */
+#ifndef CAIRN_STORE_TIER_DISK_H
+#define CAIRN_STORE_TIER_DISK_H
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "store/blob_format.h"
+#include "store/disk_index.h"
+
+typedef struct cairn_disk cairn_disk;
+
+enum { CAIRN_DISK_KEY_BYTES = 32 };
+
+typedef struct cairn_disk_options {
+    const char *dir;
+    uint64_t bytes_max;         /* of all blob files                                                 */
+    uint64_t written_day_bytes; /* 0: no limit                                                       */
+    uint8_t fingerprint[CAIRN_FINGERPRINT_BYTES];
+    const uint8_t *key;       /* uint8_t[CAIRN_DISK_KEY_BYTES]: encrypt; NULL: don't. Copied       */
+    bool index_in_memory;     /* no SQLite file: scan everything at open                           */
+    bool read_only;           /* find and get only: nothing in DIR is changed                      */
+    const cairn_clock *clock; /* NULL: the system's                                             */
+} cairn_disk_options;
+
+/* One blob on the path of a prompt. */
+typedef struct cairn_disk_found {
+    cairn_disk_row row;
+    uint32_t use_end; /* rows: they serve [row.meta.begin, use_end) of the prompt. State: row.meta.end */
+} cairn_disk_found;
+
+typedef struct cairn_disk_stats {
+    uint64_t blobs, states, file_bytes, bytes_max;
+    uint64_t written_today_bytes, written_day_bytes;
+    uint64_t puts, gets, hits_failed, evicted, set_aside;
+} cairn_disk_stats;
+
+/*
+ * Open a directory, making it if it is not there. Does not scan it (cairn_disk_scan does).
+ * Errors  CAIRN_IO, CAIRN_NOSPACE, CAIRN_NOMEM; the caller goes on without a disk tier
+ */
+CAIRN_MUST_CHECK cairn_status cairn_disk_open(const cairn_mem *mem, cairn_io *io,
+                                              const cairn_disk_options *options, cairn_disk **ret_disk,
+                                              cairn_error *reterr);
+/* NULL is allowed. Nothing else may be running. */
+void cairn_disk_close(cairn_disk *disk);
+
+/*
+ * The blobs on a prompt's path, in no order.
+ *
+ *   ret_found [out]  cairn_disk_found[max]
+ *
+ * Cost    one index look-up for each 256 tokens; a file's header is read only for rows that the prompt leaves
+ *         in the middle
+ */
+CAIRN_MUST_CHECK cairn_status cairn_disk_find(cairn_disk *disk, const cairn_namespace *space,
+                                              const cairn_token *tokens, uint32_t count,
+                                              cairn_disk_found *ret_found, uint32_t max, uint32_t *ret_count,
+                                              cairn_error *reterr);
+
+/*
+ * Read a blob and check every byte of it.
+ *
+ *   meta  [in]   as found; the file must say the same
+ *   out   [out]  uint8_t[meta->payload_bytes]
+ *
+ * After   anything but CAIRN_OK: out is undefined and the blob is not offered again (damaged files are set aside)
+ */
+CAIRN_MUST_CHECK cairn_status cairn_disk_get(cairn_disk *disk, const char *name, const cairn_blob_meta *meta,
+                                             uint8_t *out, cairn_error *reterr);
+
+/*
+ * Write a blob, durably. One that is there already costs a look-up.
+ *
+ *   meta    [in]  fingerprint, flags, nonce and created_s are filled in here
+ *   marks   [in]  rows: uint8_t[end - begin - 1][8]; state: NULL
+ *   payload [in]  uint8_t[meta->payload_bytes]
+ *   value   [in]  milliseconds saved per byte, for eviction
+ *
+ * After   CAIRN_OK: ret_name names it, and it survives a loss of power
+ * Errors  CAIRN_NOSPACE (bytes_max, or the disk), CAIRN_LIMIT (today's bytes), CAIRN_IO, CAIRN_NOMEM
+ */
+CAIRN_MUST_CHECK cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
+                                             const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES],
+                                             const uint8_t *payload, double value,
+                                             char ret_name[CAIRN_BLOB_NAME_BYTES], cairn_error *reterr);
+
+/* Remove a blob; one that is not there is fine. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_drop(cairn_disk *disk, const char *name, cairn_error *reterr);
+
+/* Pinned blobs are not evicted. At most CAIRN_DISK_PINS_MAX at a time; more are not protected. */
+enum { CAIRN_DISK_PINS_MAX = 4096 };
+void cairn_disk_pin(cairn_disk *disk, const char *name);
+void cairn_disk_unpin(cairn_disk *disk, const char *name);
+
+/* Note a use, with its present value. */
+void cairn_disk_use(cairn_disk *disk, const char *name, double value);
+
+/*
+ * Make the index agree with the directory: folders whose modification time is another than when they were scanned are
+ * listed. Cheap when nothing changed (one stat for each of 256 folders).
+ */
+CAIRN_MUST_CHECK cairn_status cairn_disk_scan(cairn_disk *disk, bool all, cairn_error *reterr);
+
+/* Remove what a namespace has here. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_forget(cairn_disk *disk, const cairn_namespace *space,
+                                                cairn_error *reterr);
+
+/* Each blob by name, for `cairn store`. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_each(cairn_disk *disk, cairn_disk_row_fn each, void *ctx,
+                                              cairn_error *reterr);
+
+/* Read one file and check every byte; changes nothing. Errors as get. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_verify(cairn_disk *disk, const char *name, cairn_error *reterr);
+
+void cairn_disk_stats_get(cairn_disk *disk, cairn_disk_stats *ret_stats);
+
+#endif

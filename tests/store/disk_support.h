@@ -1,0 +1,106 @@
+/*
+ * disk_support - what the tests of the disk tier share: a disk in memory, blobs and paths made from numbers.
+ */
+#ifndef CAIRN_TEST_DISK_SUPPORT_H
+#define CAIRN_TEST_DISK_SUPPORT_H
+
+#include "base/io_memory.h"
+#include "base/rng.h"
+#include "store/tier_disk.h"
+#include "test_support.h"
+
+enum { SUPPORT_TOKENS_MAX = 4096 };
+
+/* Tokens of path `path`: those before `shared` are the same for all paths. */
+static inline void support_tokens(uint64_t path, uint32_t shared, cairn_token *tokens, uint32_t count)
+{
+    cairn_rng common, own;
+    cairn_rng_init_stream(&common, 77, 0);
+    cairn_rng_init_stream(&own, 77, path + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t a = cairn_rng_below(&common, 50000), b = cairn_rng_below(&own, 50000);
+        tokens[i] = (cairn_token)(i < shared ? a : b);
+    }
+}
+
+/* What a blob is, without the bytes. */
+static inline cairn_blob_meta support_meta(const cairn_namespace *space, cairn_blob_kind kind,
+                                           const cairn_token *tokens, uint32_t begin, uint32_t end,
+                                           uint64_t payload_bytes)
+{
+    cairn_blob_meta meta = {
+        .space = *space, .kind = kind, .begin = begin, .end = end, .payload_bytes = payload_bytes};
+    uint32_t base = cairn_blob_base(kind, begin, end);
+    assert_ok(cairn_path_digests(space, tokens, end, &begin, 1, &meta.path_begin, NULL));
+    assert_ok(cairn_path_digests(space, tokens, end, &end, 1, &meta.path_end, NULL));
+    assert_ok(cairn_path_digests(space, tokens, end, &base, 1, &meta.path_base, NULL));
+    meta.boundary.position = end;
+    return meta;
+}
+
+static inline void support_payload(const cairn_blob_meta *meta, uint8_t *payload)
+{
+    cairn_rng rng;
+    cairn_rng_init_stream(&rng, meta->begin * 100000ull + meta->end, meta->path_end.bytes[0]);
+    for (uint64_t i = 0; i < meta->payload_bytes; i++) {
+        payload[i] = (uint8_t)cairn_rng_u64(&rng);
+    }
+}
+
+/* Write the blob that belongs to this range of the path. */
+static inline cairn_status support_put(cairn_disk *disk, const cairn_namespace *space, cairn_blob_kind kind,
+                                       const cairn_token *tokens, uint32_t begin, uint32_t end,
+                                       uint64_t payload_bytes, double value, char name[CAIRN_BLOB_NAME_BYTES])
+{
+    cairn_blob_meta meta = support_meta(space, kind, tokens, begin, end, payload_bytes);
+    uint8_t(*marks)[CAIRN_BLOB_MARK_BYTES] = NULL;
+    if (kind == CAIRN_BLOB_ROWS) {
+        marks = calloc(end - begin, sizeof *marks);
+        assert_non_null(marks);
+        assert_ok(cairn_path_marks(space, tokens, begin, end, marks, NULL));
+    }
+    uint8_t *payload = malloc(payload_bytes);
+    assert_non_null(payload);
+    support_payload(&meta, payload);
+    cairn_error error = {0};
+    cairn_status status = cairn_disk_put(disk, &meta, (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])marks, payload,
+                                         value, name, &error);
+    free(payload);
+    free(marks);
+    return status;
+}
+
+/* Read it again and compare every byte. CAIRN_OK only when they are right; wrong bytes fail the test. */
+static inline cairn_status support_get(cairn_disk *disk, const cairn_disk_row *row)
+{
+    uint8_t *out = malloc(row->meta.payload_bytes), *expected = malloc(row->meta.payload_bytes);
+    assert_non_null(out);
+    assert_non_null(expected);
+    cairn_status status = cairn_disk_get(disk, row->name, &row->meta, out, NULL);
+    if (status == CAIRN_OK) {
+        support_payload(&row->meta, expected);
+        assert_memory_equal(out, expected, row->meta.payload_bytes);
+    }
+    free(out);
+    free(expected);
+    return status;
+}
+
+/* A tier over this table, in /store. */
+static inline cairn_status support_open(cairn_io *io, uint64_t bytes_max, const uint8_t *key,
+                                        const cairn_clock *clock, cairn_disk **ret_disk)
+{
+    cairn_disk_options options = {
+        .dir = "/store", .bytes_max = bytes_max, .key = key, .index_in_memory = true, .clock = clock};
+    memset(options.fingerprint, 0x5a, sizeof options.fingerprint);
+    cairn_status status = cairn_disk_open(cairn_mem_default(), io, &options, ret_disk, NULL);
+    if (status == CAIRN_OK) {
+        status = cairn_disk_scan(*ret_disk, true, NULL);
+        if (status != CAIRN_OK) {
+            cairn_disk_close(*ret_disk);
+        }
+    }
+    return status;
+}
+
+#endif
