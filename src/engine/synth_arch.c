@@ -9,7 +9,8 @@
 #include "gguf.h"
 
 static const cairn_synth_arch *const archs[] = {
-    &cairn_synth_qwen35,
+    &cairn_synth_qwen35, &cairn_synth_qwen35moe, &cairn_synth_qwen3next, &cairn_synth_llama,
+    &cairn_synth_qwen3,  &cairn_synth_gemma3,    &cairn_synth_gpt_oss,   &cairn_synth_cohere2,
 };
 
 /*
@@ -87,12 +88,46 @@ void cairn_synth_add1(cairn_synth_plan *plan, int layer, const char *name, cairn
     cairn_synth_add3(plan, layer, name, how, length, 1, 1);
 }
 
+cairn_synth_how cairn_synth_bias(double deviation)
+{
+    return (cairn_synth_how){.fill = CAIRN_SYNTH_NORMAL, .a = 0, .b = deviation, .type = CAIRN_SYNTH_F32};
+}
+
 void cairn_synth_add_embedding(cairn_synth_plan *plan, double deviation, double output_norm)
 {
     const cairn_synth_how rows = {.fill = CAIRN_SYNTH_ROWS, .a = deviation, .type = CAIRN_SYNTH_WEIGHT};
 
     cairn_synth_add2(plan, -1, "token_embd.weight", rows, plan->size->embd, plan->vocab);
     cairn_synth_add1(plan, -1, "output_norm.weight", cairn_synth_norm(output_norm), plan->size->embd);
+}
+
+void cairn_synth_add_untied(cairn_synth_plan *plan, double deviation)
+{
+    const cairn_synth_how head = {.fill = CAIRN_SYNTH_ROWS, .a = deviation, .type = CAIRN_SYNTH_WEIGHT};
+    const cairn_synth_how embedding = {.fill = CAIRN_SYNTH_NORMAL, .b = 1.0, .type = CAIRN_SYNTH_WEIGHT};
+
+    cairn_synth_add2(plan, -1, "token_embd.weight", embedding, plan->size->embd, plan->vocab);
+    cairn_synth_add2(plan, -1, "output.weight", head, plan->size->embd, plan->vocab);
+    cairn_synth_add1(plan, -1, "output_norm.weight", cairn_synth_norm(1.0), plan->size->embd);
+}
+
+void cairn_synth_add_norm(cairn_synth_plan *plan, int layer, const char *name)
+{
+    char full[CAIRN_SYNTH_NAME_BYTES];
+
+    snprintf(full, sizeof(full), "%s.weight", name);
+    cairn_synth_add1(plan, layer, full, cairn_synth_norm(1.0), plan->size->embd);
+}
+
+void cairn_synth_add_attention(cairn_synth_plan *plan, int layer, double gain)
+{
+    const cairn_synth_size *size = plan->size;
+    const uint32_t q = size->heads * size->head_dim, kv = size->heads_kv * size->head_dim;
+
+    cairn_synth_add2(plan, layer, "attn_q.weight", cairn_synth_matrix(gain), size->embd, q);
+    cairn_synth_add2(plan, layer, "attn_k.weight", cairn_synth_matrix(gain), size->embd, kv);
+    cairn_synth_add2(plan, layer, "attn_v.weight", cairn_synth_matrix(1.0), size->embd, kv);
+    cairn_synth_add2(plan, layer, "attn_output.weight", cairn_synth_matrix(1.5), q, size->embd);
 }
 
 void cairn_synth_add_ffn(cairn_synth_plan *plan, int layer, double gain)
@@ -102,6 +137,32 @@ void cairn_synth_add_ffn(cairn_synth_plan *plan, int layer, double gain)
     cairn_synth_add2(plan, layer, "ffn_gate.weight", cairn_synth_matrix(1.0), size->embd, size->ff);
     cairn_synth_add2(plan, layer, "ffn_up.weight", cairn_synth_matrix(1.0), size->embd, size->ff);
     cairn_synth_add2(plan, layer, "ffn_down.weight", cairn_synth_matrix(gain), size->ff, size->embd);
+}
+
+void cairn_synth_add_experts(cairn_synth_plan *plan, int layer, double gain)
+{
+    const cairn_synth_size *size = plan->size;
+    const uint32_t ff = size->expert_ff, count = size->experts;
+    const cairn_synth_how router = {.fill = CAIRN_SYNTH_MATRIX, .a = 1.0, .type = CAIRN_SYNTH_F32};
+
+    cairn_synth_add2(plan, layer, "ffn_gate_inp.weight", router, size->embd, count);
+    cairn_synth_add3(plan, layer, "ffn_gate_exps.weight", cairn_synth_matrix(1.0), size->embd, ff, count);
+    cairn_synth_add3(plan, layer, "ffn_up_exps.weight", cairn_synth_matrix(1.0), size->embd, ff, count);
+    cairn_synth_add3(plan, layer, "ffn_down_exps.weight", cairn_synth_matrix(gain), ff, size->embd, count);
+}
+
+void cairn_synth_add_shared_expert(cairn_synth_plan *plan, int layer, uint32_t ff, double gain)
+{
+    const uint32_t embd = plan->size->embd;
+
+    cairn_synth_add2(plan, layer, "ffn_gate_shexp.weight", cairn_synth_matrix(1.0), embd, ff);
+    cairn_synth_add2(plan, layer, "ffn_up_shexp.weight", cairn_synth_matrix(1.0), embd, ff);
+    cairn_synth_add2(plan, layer, "ffn_down_shexp.weight", cairn_synth_matrix(gain), ff, embd);
+}
+
+bool cairn_synth_is_attention(const cairn_synth_size *size, uint32_t layer)
+{
+    return size->attention_every > 0 && (layer + 1) % size->attention_every == 0;
 }
 
 /* "<arch>.<key>"; every key here is a constant far shorter than the buffer. */
@@ -149,4 +210,30 @@ void cairn_synth_set_common(struct gguf_context *kv, const char *arch, const cai
         cairn_synth_set_u32(kv, arch, "attention.value_length", size->head_dim);
     }
     cairn_synth_set_f32(kv, arch, "attention.layer_norm_rms_epsilon", 1e-6f);
+}
+
+void cairn_synth_set_hybrid(struct gguf_context *kv, const char *arch, const cairn_synth_size *size)
+{
+    uint32_t heads[CAIRN_SYNTH_LAYERS_MAX];
+
+    CAIRN_ASSERT(size->layers <= CAIRN_SYNTH_LAYERS_MAX);
+    for (uint32_t layer = 0; layer < size->layers; layer++)
+        heads[layer] = cairn_synth_is_attention(size, layer) ? size->heads_kv : 0;
+    cairn_synth_set_u32s(kv, arch, "attention.head_count_kv", heads, size->layers);
+}
+
+void cairn_synth_set_ssm(struct gguf_context *kv, const char *arch, const cairn_synth_size *size)
+{
+    cairn_synth_set_u32(kv, arch, "ssm.conv_kernel", 4);
+    cairn_synth_set_u32(kv, arch, "ssm.state_size", size->state);
+    cairn_synth_set_u32(kv, arch, "ssm.group_count", size->groups);
+    cairn_synth_set_u32(kv, arch, "ssm.time_step_rank", size->ranks);
+    cairn_synth_set_u32(kv, arch, "ssm.inner_size", size->inner);
+}
+
+void cairn_synth_set_experts(struct gguf_context *kv, const char *arch, const cairn_synth_size *size)
+{
+    cairn_synth_set_u32(kv, arch, "expert_count", size->experts);
+    cairn_synth_set_u32(kv, arch, "expert_used_count", size->experts_used);
+    cairn_synth_set_u32(kv, arch, "expert_feed_forward_length", size->expert_ff);
 }

@@ -54,7 +54,8 @@ typedef struct cairn_synth_size {
     uint32_t attention_every; /* every n-th layer is attention, the others are recurrent (or windowed) */
     uint32_t state, groups, ranks, inner; /* ssm: state size, group count, time step rank, inner size */
     uint32_t experts, experts_used, expert_ff;
-    uint32_t window; /* tokens of a sliding window */
+    uint32_t window;   /* tokens of a sliding window */
+    uint32_t low_rank; /* width of low-rank projections */
 } cairn_synth_size;
 
 /* The tensors of one file, in the order in which they are written. */
@@ -107,13 +108,31 @@ void cairn_synth_add2(cairn_synth_plan *plan, int layer, const char *name, cairn
 void cairn_synth_add3(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
                       uint32_t length, uint32_t rows, uint32_t count);
 
-/* What nearly every architecture has. */
-void cairn_synth_add_embedding(cairn_synth_plan *plan, double deviation, double output_norm);
-void cairn_synth_add_ffn(cairn_synth_plan *plan, int layer, double gain);
-
 /* Common ways to draw. `gain` 1 keeps the variance of what goes through. */
 cairn_synth_how cairn_synth_matrix(double gain);
 cairn_synth_how cairn_synth_norm(double mean);
+cairn_synth_how cairn_synth_bias(double deviation);
+
+/* The embedding, which is the output head too, and the last norm. */
+void cairn_synth_add_embedding(cairn_synth_plan *plan, double deviation, double output_norm);
+
+/* An embedding and a head of its own, and the last norm. */
+void cairn_synth_add_untied(cairn_synth_plan *plan, double deviation);
+
+/* "<name>.weight": a norm of the size's width. */
+void cairn_synth_add_norm(cairn_synth_plan *plan, int layer, const char *name);
+
+/* Query, key, value and output projections. `gain` is that of queries and keys: without norms on them it
+ * decides how sharp attention is; their products have a deviation of gain * gain. */
+void cairn_synth_add_attention(cairn_synth_plan *plan, int layer, double gain);
+
+/* Gate, up and down projections; the same for experts, with a router; one expert that is always used. */
+void cairn_synth_add_ffn(cairn_synth_plan *plan, int layer, double gain);
+void cairn_synth_add_experts(cairn_synth_plan *plan, int layer, double gain);
+void cairn_synth_add_shared_expert(cairn_synth_plan *plan, int layer, uint32_t ff, double gain);
+
+/* Is this layer attention, where every attention_every-th is? */
+bool cairn_synth_is_attention(const cairn_synth_size *size, uint32_t layer);
 
 /* Set "<arch>.<key>" in `kv`. */
 void cairn_synth_set_u32(struct gguf_context *kv, const char *arch, const char *key, uint32_t value);
@@ -125,9 +144,20 @@ void cairn_synth_set_u32s(struct gguf_context *kv, const char *arch, const char 
 /* The keys that nearly every architecture has: context, layers, embedding, feed-forward, heads. */
 void cairn_synth_set_common(struct gguf_context *kv, const char *arch, const cairn_synth_size *size);
 
+/* "attention.head_count_kv" for each layer, 0 where it is recurrent: how most hybrids name their layers. */
+void cairn_synth_set_hybrid(struct gguf_context *kv, const char *arch, const cairn_synth_size *size);
+
+/* "ssm.*": convolution of 4, state, groups, ranks, inner size. */
+void cairn_synth_set_ssm(struct gguf_context *kv, const char *arch, const cairn_synth_size *size);
+
+/* Expert count, experts used, their width. */
+void cairn_synth_set_experts(struct gguf_context *kv, const char *arch, const cairn_synth_size *size);
+
 /* Special tokens that chat templates of the Qwen family use, after the three that the vocabulary names itself. */
 extern const char *const cairn_synth_qwen_specials[];
 
-extern const cairn_synth_arch cairn_synth_qwen35;
+extern const cairn_synth_arch cairn_synth_qwen35, cairn_synth_qwen35moe, cairn_synth_qwen3next;
+extern const cairn_synth_arch cairn_synth_llama, cairn_synth_qwen3, cairn_synth_gemma3, cairn_synth_gpt_oss,
+    cairn_synth_cohere2;
 
 #endif

@@ -10,29 +10,50 @@
  *    all keys, and old content would drown in it;
  *  - queries and keys are normalized by the graph, values by the gated norm, so scales elsewhere do not matter.
  */
+#include <stdbool.h>
+
 #include "engine/synth_arch.h"
 
 #include "ggml.h"
 #include "gguf.h"
 
-static void qwen35_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+static void delta_metadata(struct gguf_context *kv, const char *arch, const cairn_synth_size *size)
 {
-    const char *arch = "qwen35";
-    const uint32_t rotated = size->head_dim / 4; /* a quarter of each head, as in the real files */
-    const uint32_t pairs = rotated / 2;
-    const int32_t sections[4] = {(int32_t)(pairs - 2 * (pairs / 3)), (int32_t)(pairs / 3),
-                                 (int32_t)(pairs / 3), 0};
-
     cairn_synth_set_common(kv, arch, size);
-    gguf_set_arr_data(kv, "qwen35.rope.dimension_sections", GGUF_TYPE_INT32, sections, 4);
-    cairn_synth_set_u32(kv, arch, "rope.dimension_count", rotated);
+    cairn_synth_set_u32(kv, arch, "rope.dimension_count",
+                        size->head_dim / 4); /* a quarter, as in real files */
     cairn_synth_set_f32(kv, arch, "rope.freq_base", 1e7f);
     cairn_synth_set_u32(kv, arch, "full_attention_interval", size->attention_every);
-    cairn_synth_set_u32(kv, arch, "ssm.conv_kernel", 4);
-    cairn_synth_set_u32(kv, arch, "ssm.state_size", size->state);
-    cairn_synth_set_u32(kv, arch, "ssm.group_count", size->groups);
-    cairn_synth_set_u32(kv, arch, "ssm.time_step_rank", size->ranks);
-    cairn_synth_set_u32(kv, arch, "ssm.inner_size", size->inner);
+    cairn_synth_set_ssm(kv, arch, size);
+}
+
+static void set_sections(struct gguf_context *kv, const char *key, const cairn_synth_size *size)
+{
+    const int32_t pairs = (int32_t)size->head_dim / 8;
+    const int32_t sections[4] = {pairs - 2 * (pairs / 3), pairs / 3, pairs / 3, 0};
+
+    gguf_set_arr_data(kv, key, GGUF_TYPE_INT32, sections, 4);
+}
+
+static void qwen35_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+{
+    delta_metadata(kv, "qwen35", size);
+    set_sections(kv, "qwen35.rope.dimension_sections", size);
+}
+
+static void qwen35moe_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+{
+    delta_metadata(kv, "qwen35moe", size);
+    set_sections(kv, "qwen35moe.rope.dimension_sections", size);
+    cairn_synth_set_experts(kv, "qwen35moe", size);
+    cairn_synth_set_u32(kv, "qwen35moe", "expert_shared_feed_forward_length", size->expert_ff);
+}
+
+static void qwen3next_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+{
+    delta_metadata(kv, "qwen3next", size);
+    cairn_synth_set_experts(kv, "qwen3next", size);
+    cairn_synth_set_u32(kv, "qwen3next", "expert_shared_feed_forward_length", size->expert_ff);
 }
 
 static const cairn_synth_how short_convolution = {CAIRN_SYNTH_MATRIX, 0.4, 0, CAIRN_SYNTH_F32};
@@ -53,7 +74,8 @@ static void gated_attention(cairn_synth_plan *plan, int layer)
     cairn_synth_add2(plan, layer, "attn_output.weight", cairn_synth_matrix(2.0), q, size->embd);
 }
 
-static void gated_delta(cairn_synth_plan *plan, int layer)
+/* `fused`: beta and alpha come from one projection, as in Qwen3-Next. */
+static void gated_delta(cairn_synth_plan *plan, int layer, bool fused)
 {
     const cairn_synth_size *size = plan->size;
     const uint32_t channels = 2 * size->groups * size->state + size->inner;
@@ -63,24 +85,57 @@ static void gated_delta(cairn_synth_plan *plan, int layer)
     cairn_synth_add2(plan, layer, "ssm_conv1d.weight", short_convolution, 4, channels);
     cairn_synth_add1(plan, layer, "ssm_dt.bias", time_step_bias, size->ranks);
     cairn_synth_add1(plan, layer, "ssm_a", decay, size->ranks);
-    cairn_synth_add2(plan, layer, "ssm_beta.weight", cairn_synth_matrix(1.0), size->embd, size->ranks);
-    cairn_synth_add2(plan, layer, "ssm_alpha.weight", cairn_synth_matrix(0.5), size->embd, size->ranks);
+    if (fused) {
+        cairn_synth_add2(plan, layer, "ssm_ba.weight", cairn_synth_matrix(0.7), size->embd, 2 * size->ranks);
+    } else {
+        cairn_synth_add2(plan, layer, "ssm_beta.weight", cairn_synth_matrix(1.0), size->embd, size->ranks);
+        cairn_synth_add2(plan, layer, "ssm_alpha.weight", cairn_synth_matrix(0.5), size->embd, size->ranks);
+    }
     cairn_synth_add1(plan, layer, "ssm_norm.weight", cairn_synth_norm(1.0), size->inner / size->ranks);
     cairn_synth_add2(plan, layer, "ssm_out.weight", cairn_synth_matrix(1.2), size->inner, size->embd);
+}
+
+static void mixer(cairn_synth_plan *plan, int layer, bool fused)
+{
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    if (cairn_synth_is_attention(plan->size, (uint32_t)layer))
+        gated_attention(plan, layer);
+    else
+        gated_delta(plan, layer, fused);
+    cairn_synth_add_norm(plan, layer, "post_attention_norm");
 }
 
 static void qwen35_tensors(cairn_synth_plan *plan)
 {
     cairn_synth_add_embedding(plan, 0.08, 1.5); /* the head is tied to the embedding, as in the 0.8B file */
     for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        cairn_synth_add1(plan, layer, "attn_norm.weight", cairn_synth_norm(1.0), plan->size->embd);
-        if ((layer + 1) % (int)plan->size->attention_every == 0)
-            gated_attention(plan, layer);
-        else
-            gated_delta(plan, layer);
-        cairn_synth_add1(plan, layer, "post_attention_norm.weight", cairn_synth_norm(1.0), plan->size->embd);
+        mixer(plan, layer, false);
         cairn_synth_add_ffn(plan, layer, 1.0);
     }
+}
+
+static void experts_tensors(cairn_synth_plan *plan, bool fused)
+{
+    const cairn_synth_size *size = plan->size;
+    const cairn_synth_how gate = {CAIRN_SYNTH_MATRIX, 1.0, 0, CAIRN_SYNTH_F32};
+
+    cairn_synth_add_untied(plan, 0.15);
+    for (int layer = 0; layer < (int)size->layers; layer++) {
+        mixer(plan, layer, fused);
+        cairn_synth_add_experts(plan, layer, 1.5);
+        cairn_synth_add1(plan, layer, "ffn_gate_inp_shexp.weight", gate, size->embd);
+        cairn_synth_add_shared_expert(plan, layer, size->expert_ff, 1.0);
+    }
+}
+
+static void qwen35moe_tensors(cairn_synth_plan *plan)
+{
+    experts_tensors(plan, false);
+}
+
+static void qwen3next_tensors(cairn_synth_plan *plan)
+{
+    experts_tensors(plan, true);
 }
 
 static const cairn_synth_size qwen35_sizes[] = {
@@ -131,6 +186,27 @@ static const cairn_synth_size qwen35_sizes[] = {
      .inner = 2048},
 };
 
+static const cairn_synth_size experts_sizes[] = {
+    {.name = "tiny",
+     .weight_type = GGML_TYPE_Q8_0,
+     .vocab_merges = 8000,
+     .context = 262144,
+     .layers = 8,
+     .embd = 256,
+     .ff = 512,
+     .heads = 4,
+     .heads_kv = 2,
+     .head_dim = 64,
+     .attention_every = 4,
+     .state = 64,
+     .groups = 2,
+     .ranks = 4,
+     .inner = 256,
+     .experts = 8,
+     .experts_used = 2,
+     .expert_ff = 128},
+};
+
 const cairn_synth_arch cairn_synth_qwen35 = {
     .name = "qwen35",
     .about = "gated delta rule and attention, three to one (Qwen3.5, Qwen3.6)",
@@ -144,4 +220,34 @@ const cairn_synth_arch cairn_synth_qwen35 = {
     .sizes_count = sizeof(qwen35_sizes) / sizeof(qwen35_sizes[0]),
     .metadata = qwen35_metadata,
     .tensors = qwen35_tensors,
+};
+
+const cairn_synth_arch cairn_synth_qwen35moe = {
+    .name = "qwen35moe",
+    .about = "gated delta rule and attention, three to one, with experts (Qwen3.5-35B-A3B)",
+    .vocab = "ggml-vocab-qwen35.gguf",
+    .vocab_pre = "qwen35",
+    .specials = cairn_synth_qwen_specials,
+    .template_file = "Qwen3.5-4B.jinja",
+    .end_of_turn = "<|im_end|>",
+    .end_factor = 1.6f,
+    .sizes = experts_sizes,
+    .sizes_count = sizeof(experts_sizes) / sizeof(experts_sizes[0]),
+    .metadata = qwen35moe_metadata,
+    .tensors = qwen35moe_tensors,
+};
+
+const cairn_synth_arch cairn_synth_qwen3next = {
+    .name = "qwen3next",
+    .about = "gated delta rule and attention, three to one, with experts (Qwen3-Next)",
+    .vocab = "ggml-vocab-qwen35.gguf",
+    .vocab_pre = "qwen2",
+    .specials = cairn_synth_qwen_specials,
+    .template_file = "Qwen-Qwen3-0.6B.jinja",
+    .end_of_turn = "<|im_end|>",
+    .end_factor = 1.6f,
+    .sizes = experts_sizes,
+    .sizes_count = sizeof(experts_sizes) / sizeof(experts_sizes[0]),
+    .metadata = qwen3next_metadata,
+    .tensors = qwen3next_tensors,
 };

@@ -1,0 +1,90 @@
+/*
+ * llama_inside - what the files of the llama engine share; nobody else includes it.
+ *
+ * Thread   as engine_llama.h
+ */
+#ifndef CAIRN_ENGINE_LLAMA_INSIDE_H
+#define CAIRN_ENGINE_LLAMA_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "engine/engine_llama.h"
+#include "engine/llama_rows.h"
+#include "llama.h"
+
+enum { LLAMA_SEQ_LIVE = 0, LLAMA_SEQ_SCRATCH = 1, LLAMA_SEQS = 2 };
+
+/* How a slot's contents are split into rows and state. */
+typedef enum llama_split {
+    LLAMA_SPLIT_ROWS_ONLY = 0, /* plain attention: rows, no state                       */
+    LLAMA_SPLIT_CELL = 1,      /* hybrid: rows, and the recurrent cell as state         */
+    LLAMA_SPLIT_CELL_ONLY = 2, /* recurrent: no rows                                    */
+    LLAMA_SPLIT_WINDOW = 3,    /* full layers' rows, and the window's rows as state     */
+    LLAMA_SPLIT_WHOLE = 4      /* everything is state; rows are counted, not moved      */
+} llama_split;
+
+typedef struct llama_slot {
+    struct llama_context *context;
+    llama_memory_t memory;
+    uint32_t length;
+    uint32_t window_low; /* windows: rows before this one may be gone                     */
+    bool state_set;      /* the next decode may begin                                  */
+    bool hollow;         /* LLAMA_SPLIT_WHOLE: rows are promised, the state brings them */
+    bool broken;         /* only reset helps, and it clears the cells' contents, too   */
+} llama_slot;
+
+typedef struct llama_answer {
+    uint32_t slot, count;
+    cairn_logits logits;
+} llama_answer;
+
+typedef struct llama_engine {
+    cairn_engine head;
+    cairn_mem *mem;
+    cairn_llama_options options;
+    struct llama_model *model;
+    llama_split split;
+    uint32_t window_tokens;
+    llama_slot *slots;     /* llama_slot[slots]          */
+    llama_answer *answers; /* llama_answer[slots]        */
+    uint32_t answers_used;
+    llama_token *tokens;    /* llama_token[batch]     */
+    llama_pos *positions;   /* llama_pos[batch]       */
+    int32_t *seq_counts;    /* int32_t[batch], all 1  */
+    llama_seq_id seq_live;  /* LLAMA_SEQ_LIVE         */
+    llama_seq_id **seq_ids; /* llama_seq_id *[batch]  */
+    int8_t *wanted;         /* int8_t[batch]          */
+    llama_rows_shape rows;
+    uint8_t *hollow_state; /* the partial state of an empty sequence: sets "no cell" */
+    uint64_t hollow_bytes;
+    uint64_t cell_bytes; /* size of a state where it is fixed; else 0 */
+    void *threads_pool, *threads_pool_batch;
+    atomic_bool interrupted;
+    uint64_t tokens_decoded, tokens_discarded;
+    char build_text[256];
+} llama_engine;
+
+static inline llama_engine *llama_engine_of(cairn_engine *engine)
+{
+    return (llama_engine *)(void *)engine;
+}
+
+/* Empty a slot; a broken one also gets its cells' contents cleared, as NaN would spread even when masked. */
+void llama_slot_reset(llama_slot *slot);
+
+/*
+ * Take the recurrent cell out of a sequence, leaving rows alone. Nothing to do where there is none.
+ * Errors  CAIRN_ENGINE libllama refused its own empty state
+ */
+CAIRN_MUST_CHECK cairn_status llama_slot_detach(llama_engine *e, llama_slot *slot, llama_seq_id seq,
+                                                cairn_error *reterr);
+
+/* `status` with libllama's own last message. */
+cairn_status llama_refused(cairn_error *reterr, cairn_status status, const char *where);
+
+/* Free everything; a half-made engine and NULL are allowed. */
+void llama_unmake(llama_engine *e);
+
+extern const cairn_engine_ops llama_engine_ops;
+
+#endif
