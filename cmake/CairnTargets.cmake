@@ -3,6 +3,7 @@
 #   cairn_library(<folder> SOURCES a.c b.c [DEPS cairn_base PkgConfig::XXHASH ...] [PRIVATE_DEPS ...])
 #       the static library cairn_<folder>; include paths: include/ and src/
 #   cairn_program(<name> SOURCES ... [DEPS ...])
+#       a program; the one named `cairn` is built as <build>/bin/cairn
 #   cairn_test(<test_name> [SOURCES ...] LIBS cairn_base ... [LABELS quick] [TIMEOUT 60] [ARGS ...] [ENV A=b ...]
 #              [SERIAL])
 #       a cmocka program (default source: <test_name>.c) and its ctest entry; labels default to quick
@@ -21,6 +22,9 @@ function(cairn_program name)
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE ${arg_DEPS} cairn_warnings)
+  if(name STREQUAL "cairn")
+    set_target_properties(cairn PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  endif()
 endfunction()
 
 function(cairn_test name)

@@ -1,0 +1,73 @@
+# The verbs. `make` alone lists them. What they do is in CMakePresets.json and tools/.
+#
+#   make demo MODEL=file.gguf      with your own model
+#   make run  MODEL=file.gguf PORT=8080
+#   make test TESTS=core           only tests whose names match
+
+MODEL ?=
+PORT ?= 8080
+TESTS ?=
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+CAIRN_LLAMA ?= $(if $(filter x86_64,$(shell uname -m)),npm,source)
+CONFIGURE = cmake -DCAIRN_LLAMA=$(CAIRN_LLAMA)
+SELECT = $(if $(TESTS),-R '$(TESTS)')
+
+export MODEL PORT
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build build-release demo run test bench test-asan test-tsan test-fresh format format-check tidy clean
+
+help:
+	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
+	@echo 'make run          start the server and leave it running (MODEL=file.gguf, PORT=8080)'
+	@echo 'make test         build, and run all tests (TESTS=name for some)'
+	@echo 'make setup        install what is missing: packages by apt-get, then by npm'
+	@echo 'make build        build for work and tests into build/dev'
+	@echo 'make bench        build, and run the benchmarks'
+	@echo 'make test-asan    all tests with address and undefined behaviour sanitizers'
+	@echo 'make test-tsan    all tests with the thread sanitizer'
+	@echo 'make test-fresh   demo and test in a minimal Debian 12 made for it (needs root and debootstrap)'
+	@echo 'make format       apply clang-format-14      make tidy    run clang-tidy-14'
+	@echo 'make clean        remove build/ (the npm packages stay)'
+
+setup:
+	@tools/setup
+
+build: setup
+	@$(CONFIGURE) --preset dev
+	@cmake --build --preset dev -j $(JOBS)
+
+build-release: setup
+	@$(CONFIGURE) -DBUILD_TESTING=OFF --preset release
+	@cmake --build --preset release -j $(JOBS)
+
+demo: build-release
+	@tools/demo
+
+run: build-release
+	@tools/run
+
+test: build
+	@ctest --test-dir build/dev --output-on-failure -j 2 $(SELECT)
+
+bench: build-release
+	@tools/bench
+
+test-asan: setup
+	@$(CONFIGURE) --preset asan
+	@cmake --build --preset asan -j $(JOBS)
+	@ctest --test-dir build/asan --output-on-failure -j 2 $(SELECT)
+
+test-tsan: setup
+	@$(CONFIGURE) --preset tsan
+	@cmake --build --preset tsan -j $(JOBS)
+	@ctest --test-dir build/tsan --output-on-failure -j 2 $(SELECT)
+
+test-fresh:
+	@tools/test-fresh
+
+format format-check tidy: build
+	@cmake --build --preset dev --target $@
+
+clean:
+	rm -rf build
