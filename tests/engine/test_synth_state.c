@@ -204,6 +204,8 @@ static void check_answers(const bench *b, double *length, double *variety)
     }
     *length = (double)tokens_sum / PROMPTS;
     *variety = tokens_sum > 0 ? (double)distinct_sum / tokens_sum : 0.0;
+    printf("  answers: %.1f tokens of at most %d, %.0f %% of them distinct\n", *length, ANSWER,
+           *variety * 100.0);
     assert_true(tokens_sum >= PROMPTS * ANSWER / 3);
     assert_true(distinct_sum * 2 > tokens_sum);
     assert_true(equal <= 2);
@@ -232,8 +234,6 @@ static void check_model(void **state)
     assert_true(near[1] > 0.5);
     assert_true(far[1] > 0.5);
     check_answers(&b, &length, &variety);
-    printf("  answers: %.1f tokens of at most %d, %.0f %% of them distinct\n", length, ANSWER,
-           variety * 100.0);
     llama_free(b.context);
     llama_model_free(b.model);
 }

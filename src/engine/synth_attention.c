@@ -1,0 +1,259 @@
+/*
+ * synth_attention - architectures of attention alone: plain (llama, qwen3) and with sliding windows (gemma3, gpt-oss,
+ * cohere2).
+ *
+ * With random weights attention is nearly uniform and averages its values away; queries and keys are drawn large
+ * enough for it to be sharp (deviation 3.6 before the softmax), as trained heads are. Windows are 128 tokens, so that
+ * they wrap in short tests.
+ */
+#include "engine/synth_arch.h"
+#include "ggml.h"
+#include "gguf.h"
+
+/* ---- plain ----------------------------------------------------------------------------------------------- */
+
+static void llama_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+{
+    cairn_synth_set_common(kv, "llama", size);
+    cairn_synth_set_u32(kv, "llama", "rope.dimension_count", size->head_dim);
+    cairn_synth_set_f32(kv, "llama", "rope.freq_base", 500000.0f);
+}
+
+static void llama_tensors(cairn_synth_plan *plan)
+{
+    cairn_synth_add_embedding(plan, 0.08, 1.5);
+    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
+        cairn_synth_add_norm(plan, layer, "attn_norm");
+        cairn_synth_add_attention(plan, layer, 1.9);
+        cairn_synth_add_norm(plan, layer, "ffn_norm");
+        cairn_synth_add_ffn(plan, layer, 1.0);
+    }
+}
+
+static void qwen3_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+{
+    cairn_synth_set_common(kv, "qwen3", size);
+    cairn_synth_set_f32(kv, "qwen3", "rope.freq_base", 1e6f);
+}
+
+/* Queries and keys have norms of their own, which set how sharp attention is. */
+static void head_norms(cairn_synth_plan *plan, int layer)
+{
+    cairn_synth_add1(plan, layer, "attn_q_norm.weight", cairn_synth_norm(1.9), plan->size->head_dim);
+    cairn_synth_add1(plan, layer, "attn_k_norm.weight", cairn_synth_norm(1.9), plan->size->head_dim);
+}
+
+static void qwen3_tensors(cairn_synth_plan *plan)
+{
+    cairn_synth_add_embedding(plan, 0.08, 1.5);
+    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
+        cairn_synth_add_norm(plan, layer, "attn_norm");
+        cairn_synth_add_attention(plan, layer, 1.0);
+        head_norms(plan, layer);
+        cairn_synth_add_norm(plan, layer, "ffn_norm");
+        cairn_synth_add_ffn(plan, layer, 1.0);
+    }
+}
+
+/* ---- sliding windows ------------------------------------------------------------------------------------------ */
+
+static void gemma3_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+{
+    cairn_synth_set_common(kv, "gemma3", size);
+    cairn_synth_set_f32(kv, "gemma3", "rope.freq_base", 1e6f);
+    cairn_synth_set_f32(kv, "gemma3", "rope.freq_base_swa", 10000.0f);
+    cairn_synth_set_u32(kv, "gemma3", "attention.sliding_window", size->window);
+}
+
+/* The graph multiplies embeddings by sqrt(width); layers write through norms, so they add 1 each time. */
+static void gemma3_tensors(cairn_synth_plan *plan)
+{
+    cairn_synth_add_embedding(plan, 0.02, 6.0);
+    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
+        cairn_synth_add_norm(plan, layer, "attn_norm");
+        cairn_synth_add_attention(plan, layer, 1.0);
+        head_norms(plan, layer);
+        cairn_synth_add1(plan, layer, "post_attention_norm.weight", cairn_synth_norm(2.0), plan->size->embd);
+        cairn_synth_add_norm(plan, layer, "ffn_norm");
+        cairn_synth_add_ffn(plan, layer, 1.0);
+        cairn_synth_add1(plan, layer, "post_ffw_norm.weight", cairn_synth_norm(2.0), plan->size->embd);
+    }
+}
+
+static void gpt_oss_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+{
+    cairn_synth_set_common(kv, "gpt-oss", size);
+    cairn_synth_set_f32(kv, "gpt-oss", "rope.freq_base", 150000.0f);
+    cairn_synth_set_u32(kv, "gpt-oss", "attention.sliding_window", size->window);
+    cairn_synth_set_experts(kv, "gpt-oss", size);
+}
+
+static void gpt_oss_tensors(cairn_synth_plan *plan)
+{
+    const cairn_synth_size *size = plan->size;
+    const uint32_t q = size->heads * size->head_dim, kv = size->heads_kv * size->head_dim;
+    const cairn_synth_how bias = cairn_synth_bias(0.1);
+
+    cairn_synth_add_untied(plan, 0.15);
+    for (int layer = 0; layer < (int)size->layers; layer++) {
+        cairn_synth_add_norm(plan, layer, "attn_norm");
+        cairn_synth_add_attention(plan, layer, 1.9);
+        cairn_synth_add1(plan, layer, "attn_q.bias", bias, q);
+        cairn_synth_add1(plan, layer, "attn_k.bias", bias, kv);
+        cairn_synth_add1(plan, layer, "attn_v.bias", bias, kv);
+        cairn_synth_add1(plan, layer, "attn_output.bias", bias, size->embd);
+        cairn_synth_add1(plan, layer, "attn_sinks.weight", bias, size->heads);
+        cairn_synth_add_norm(plan, layer, "post_attention_norm");
+        cairn_synth_add_experts(plan, layer, 1.0);
+        cairn_synth_add1(plan, layer, "ffn_gate_inp.bias", bias, size->experts);
+        cairn_synth_add2(plan, layer, "ffn_gate_exps.bias", bias, size->expert_ff, size->experts);
+        cairn_synth_add2(plan, layer, "ffn_up_exps.bias", bias, size->expert_ff, size->experts);
+        cairn_synth_add2(plan, layer, "ffn_down_exps.bias", bias, size->embd, size->experts);
+    }
+}
+
+static void cohere2_metadata(struct gguf_context *kv, const cairn_synth_size *size)
+{
+    cairn_synth_set_common(kv, "cohere2", size);
+    cairn_synth_set_f32(kv, "cohere2", "attention.layer_norm_epsilon", 1e-5f);
+    cairn_synth_set_f32(kv, "cohere2", "rope.freq_base", 50000.0f);
+    cairn_synth_set_u32(kv, "cohere2", "rope.dimension_count", size->head_dim);
+    cairn_synth_set_u32(kv, "cohere2", "attention.sliding_window", size->window);
+    cairn_synth_set_f32(kv, "cohere2", "logit_scale", 0.25f);
+}
+
+static void cohere2_tensors(cairn_synth_plan *plan)
+{
+    cairn_synth_add_embedding(plan, 0.08, 6.0);
+    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
+        cairn_synth_add_norm(plan, layer, "attn_norm");
+        cairn_synth_add_attention(plan, layer, 1.9);
+        cairn_synth_add_ffn(plan, layer, 1.0);
+    }
+}
+
+/* ---- the rows --------------------------------------------------------------------------------------------------- */
+
+static const cairn_synth_size plain_sizes[] = {
+    {.name = "tiny",
+     .weight_type = GGML_TYPE_Q8_0,
+     .vocab_merges = 8000,
+     .context = 131072,
+     .layers = 6,
+     .embd = 256,
+     .ff = 512,
+     .heads = 4,
+     .heads_kv = 2,
+     .head_dim = 64},
+};
+
+static const cairn_synth_size window_sizes[] = {
+    {.name = "tiny",
+     .weight_type = GGML_TYPE_Q8_0,
+     .vocab_merges = 8000,
+     .context = 131072,
+     .layers = 8,
+     .embd = 256,
+     .ff = 512,
+     .heads = 4,
+     .heads_kv = 2,
+     .head_dim = 64,
+     .experts = 8,
+     .experts_used = 2,
+     .expert_ff = 128,
+     .window = 128},
+};
+
+static const char *const llama_specials[] = {"<|begin_of_text|>",
+                                             "<|start_header_id|>",
+                                             "<|end_header_id|>",
+                                             "<|eot_id|>",
+                                             "<|eom_id|>",
+                                             "<|python_tag|>",
+                                             NULL};
+static const char *const gemma_specials[] = {"<bos>", "<start_of_turn>", "<end_of_turn>", NULL};
+static const char *const gpt_oss_specials[] = {"<|start|>",  "<|end|>",       "<|message|>", "<|channel|>",
+                                               "<|return|>", "<|constrain|>", "<|call|>",    NULL};
+static const char *const cohere_specials[] = {"<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>",
+                                              "<|USER_TOKEN|>",          "<|CHATBOT_TOKEN|>",
+                                              "<|SYSTEM_TOKEN|>",        "<|START_RESPONSE|>",
+                                              "<|END_RESPONSE|>",        "<|START_THINKING|>",
+                                              "<|END_THINKING|>",        "<|START_ACTION|>",
+                                              "<|END_ACTION|>",          "<|START_TOOL_RESULT|>",
+                                              "<|END_TOOL_RESULT|>",     NULL};
+
+const cairn_synth_arch cairn_synth_llama = {
+    .name = "llama",
+    .about = "attention (Llama, Mistral and most others)",
+    .vocab = "ggml-vocab-qwen35.gguf",
+    .vocab_pre = "qwen2",
+    .specials = llama_specials,
+    .template_file = "meta-llama-Llama-3.2-3B-Instruct.jinja",
+    .end_of_turn = "<|eot_id|>",
+    .end_factor = 1.6f,
+    .sizes = plain_sizes,
+    .sizes_count = sizeof(plain_sizes) / sizeof(plain_sizes[0]),
+    .metadata = llama_metadata,
+    .tensors = llama_tensors,
+};
+
+const cairn_synth_arch cairn_synth_qwen3 = {
+    .name = "qwen3",
+    .about = "attention with norms on queries and keys (Qwen3)",
+    .vocab = "ggml-vocab-qwen35.gguf",
+    .vocab_pre = "qwen2",
+    .specials = cairn_synth_qwen_specials,
+    .template_file = "Qwen-Qwen3-0.6B.jinja",
+    .end_of_turn = "<|im_end|>",
+    .end_factor = 1.6f,
+    .sizes = plain_sizes,
+    .sizes_count = sizeof(plain_sizes) / sizeof(plain_sizes[0]),
+    .metadata = qwen3_metadata,
+    .tensors = qwen3_tensors,
+};
+
+const cairn_synth_arch cairn_synth_gemma3 = {
+    .name = "gemma3",
+    .about = "attention, five of six layers with a sliding window (Gemma 3)",
+    .vocab = "ggml-vocab-qwen35.gguf",
+    .vocab_pre = "qwen2",
+    .specials = gemma_specials,
+    .template_file = "google-gemma-2-2b-it.jinja",
+    .end_of_turn = "<end_of_turn>",
+    .end_factor = 1.6f,
+    .sizes = window_sizes,
+    .sizes_count = sizeof(window_sizes) / sizeof(window_sizes[0]),
+    .metadata = gemma3_metadata,
+    .tensors = gemma3_tensors,
+};
+
+const cairn_synth_arch cairn_synth_gpt_oss = {
+    .name = "gpt-oss",
+    .about = "attention with sinks, every other layer with a sliding window, and experts (gpt-oss)",
+    .vocab = "ggml-vocab-qwen35.gguf",
+    .vocab_pre = "qwen2",
+    .specials = gpt_oss_specials,
+    .template_file = "openai-gpt-oss-120b.jinja",
+    .end_of_turn = "<|return|>",
+    .end_factor = 1.6f,
+    .sizes = window_sizes,
+    .sizes_count = sizeof(window_sizes) / sizeof(window_sizes[0]),
+    .metadata = gpt_oss_metadata,
+    .tensors = gpt_oss_tensors,
+};
+
+const cairn_synth_arch cairn_synth_cohere2 = {
+    .name = "cohere2",
+    .about =
+        "attention and feed-forward side by side, three of four layers with a sliding window (Command R7B)",
+    .vocab = "ggml-vocab-qwen35.gguf",
+    .vocab_pre = "qwen2",
+    .specials = cohere_specials,
+    .template_file = "CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja",
+    .end_of_turn = "<|END_OF_TURN_TOKEN|>",
+    .end_factor = 1.6f,
+    .sizes = window_sizes,
+    .sizes_count = sizeof(window_sizes) / sizeof(window_sizes[0]),
+    .metadata = cohere2_metadata,
+    .tensors = cohere2_tensors,
+};
