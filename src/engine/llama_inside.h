@@ -82,6 +82,12 @@ CAIRN_MUST_CHECK cairn_status llama_slot_detach(llama_engine *e, llama_slot *slo
 /* `status` with libllama's own last message. */
 cairn_status llama_refused(cairn_error *reterr, cairn_status status, const char *where);
 
+/*
+ * States become whole sequences, rows become a count. All slots are emptied; info and the fingerprint change.
+ * Errors  those of llama_fingerprint, CAIRN_ENGINE
+ */
+CAIRN_MUST_CHECK cairn_status llama_use_whole_states(llama_engine *e, cairn_error *reterr);
+
 /* Free everything; a half-made engine and NULL are allowed. */
 void llama_unmake(llama_engine *e);
 

@@ -275,7 +275,7 @@ static cairn_status measure(llama_engine *e, cairn_error *reterr)
     llama_slot *slot = &e->slots[0];
     uint64_t partial[2], full[2];
     uint32_t lengths[2] = {3, PROBE_TOKENS};
-    cairn_status status = take_hollow(e, reterr);
+    cairn_status status = e->hollow_state ? CAIRN_OK : take_hollow(e, reterr);
     for (uint32_t i = 0; i < 2 && status == CAIRN_OK; i++) {
         status = probe_decode(e, slot->length, lengths[i] - slot->length, reterr);
         partial[i] = live_size(slot, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
@@ -291,6 +291,17 @@ static cairn_status measure(llama_engine *e, cairn_error *reterr)
     llama_slot_reset(slot);
     e->tokens_decoded = 0;
     return status == CAIRN_UNSUPPORTED ? CAIRN_OK : status;
+}
+
+cairn_status llama_use_whole_states(llama_engine *e, cairn_error *reterr)
+{
+    for (uint32_t i = 0; i < e->options.slots; i++)
+        llama_slot_reset(&e->slots[i]);
+    e->options.whole_states = true;
+    e->cell_bytes = 0;
+    e->split = LLAMA_SPLIT_ROWS_ONLY; /* no cell is taken off while this is measured */
+    cairn_status status = measure(e, reterr);
+    return status == CAIRN_OK ? llama_fingerprint(e, reterr) : status;
 }
 
 /* --- all together -------------------------------------------------------------------------------------- */
