@@ -48,6 +48,7 @@ typedef struct cairn_cache_options {
     uint32_t grid_tokens;          /* 0: the engine's batch size                                         */
     uint32_t cut_tokens_min;       /* 0: 32                                                              */
     bool off;                      /* keep nothing, resume nothing; reading is cut the same way          */
+    uint64_t map_bytes_min;        /* saved blocks from here on get pages of their own; 0: 1 MiB         */
     uint64_t (*now_ns)(void *ctx); /* monotonic; NULL: the system's                                 */
     void *now_ctx;
 } cairn_cache_options;
@@ -119,6 +120,9 @@ void cairn_request_free(cairn_request *request);
 void cairn_cache_stats_get(const cairn_cache *cache, cairn_cache_stats *ret_stats);
 /* Forget one namespace, or everything when space is NULL. Active requests keep what they use. */
 CAIRN_MUST_CHECK cairn_status cairn_cache_forget(cairn_cache *cache, const cairn_namespace *space,
+                                                 cairn_error *reterr);
+/* Change the cap of memory; what no longer fits is dropped now. Active requests keep what they use. */
+CAIRN_MUST_CHECK cairn_status cairn_cache_budget(cairn_cache *cache, uint64_t ram_bytes_max,
                                                  cairn_error *reterr);
 /* Check every invariant, slowly; for tests. */
 CAIRN_MUST_CHECK cairn_status cairn_cache_verify(const cairn_cache *cache, cairn_error *reterr);

@@ -1,0 +1,161 @@
+/*
+ * cache_internal - the conductor's own structs, shared by the files of src/cache and by its tests.
+ *
+ *   begin --REQUEST--> core --actions--> request: list and cursor
+ *   step  = one transfer of the list, or one piece in a decode that others share
+ *   end   --FINISH-->  core
+ *
+ *   cache.c          new, free, stats, verify
+ *   cache_request.c  begin, step, push, end
+ *   cache_actions.c  carries a request's list out, up to its next READ or READY
+ *   cache_batch.c    the pieces of one step, decoded together; what to do when that fails
+ *   cache_record.c   what a request reused and why, counted where it happens
+ *   mover.c          bytes between engine and tier
+ *
+ * Owner    a request belongs to its cache until it is ended, then to the caller
+ * Thread   the thread that owns the engine
+ * Caveats  requests (a few hundred bytes, their list of actions, four bytes a token of answer) are the
+ *          caller's handles and lie outside of ram_bytes_max
+ */
+#ifndef CAIRN_CACHE_INTERNAL_H
+#define CAIRN_CACHE_INTERNAL_H
+
+#include "cache/mover.h"
+#include "cairn/cairn.h"
+#include "core/core.h"
+#include "store/heap.h"
+#include "store/tier_ram.h"
+
+enum {
+    CAIRN_CACHE_ACTIONS_MIN = 8, /* room in the request itself: what follows a decode always fits        */
+    CAIRN_CACHE_RECOVERIES_MAX = 4
+};
+
+/* Told of every event that the core is given and of what it answered; `actions` may be empty. */
+typedef struct cairn_cache_sink {
+    void (*event)(void *ctx, const cairn_event *event, cairn_status status, const cairn_action *actions,
+                  uint32_t count);
+    void *ctx;
+} cairn_cache_sink;
+
+struct cairn_cache {
+    cairn_mem *mem;
+    cairn_engine *engine;
+    cairn_cache_options options;
+    cairn_core_options core_options;
+    uint64_t fixed_bytes; /* of ram_bytes_max, what the tables take before anything is kept              */
+    cairn_heap heap;
+    cairn_tier_ram *ram;
+    cairn_core *core;
+    cairn_mover mover;
+    cairn_cache_sink sink;
+    cairn_request **active; /* cairn_request *[slots], by slot; NULL: idle                               */
+    cairn_piece *pieces;    /* cairn_piece[slots]: of the decode in hand                                 */
+    cairn_request **owners; /* cairn_request *[slots]: whose they are                                    */
+    cairn_request **step;   /* cairn_request *[slots]: those that decode in this step                    */
+    uint64_t decodes;       /* calls of the engine's decode so far: tells whether logits are still there */
+    uint64_t steps;         /* calls of step so far                                                      */
+    cairn_request_id last_id;
+    cairn_cache_stats totals; /* requests and tokens; the rest is asked for when it is wanted            */
+};
+
+/* One action that is still to be done, and its place in the list that the core gave. */
+typedef struct cairn_todo {
+    cairn_action action;
+    uint32_t index;
+} cairn_todo;
+
+struct cairn_request {
+    cairn_cache *cache;
+    cairn_request_id id; /* 0: unknown to the core                                                       */
+    cairn_mem *mem;
+    cairn_prompt prompt; /* mode OFF when the cache is off                                               */
+    bool exact;          /* asked for exact, whether the cache is on or off                              */
+    cairn_phase phase;
+    uint32_t vocab_size;
+    uint64_t step_seen; /* the cache's step that has it in hand                                          */
+    cairn_record record;
+    cairn_error error;
+
+    cairn_todo few[CAIRN_CACHE_ACTIONS_MIN];
+    cairn_todo *todo; /* few, or allocated                                                               */
+    uint32_t todo_room, todo_count, todo_next;
+    bool touched; /* an action changed the slot, and its state is not set yet                            */
+    bool resumed; /* the core knows that the plan to resume was carried out                              */
+
+    uint32_t slot;
+    uint32_t length;    /* tokens in the slot, by our count; valid from the first decode on           */
+    uint32_t read_end;  /* highest prompt position that was decoded                                   */
+    uint64_t resume_ns; /* spent on the actions between RESET and RESTORE                             */
+    uint32_t failures;  /* of those actions                                                           */
+
+    cairn_token *answer; /* tokens pushed so far: replayed when the slot is lost by another's fault      */
+    uint32_t answer_room, answer_count;
+    uint32_t answer_next; /* the next of them to decode                                                  */
+    uint32_t recoveries;  /* plans made anew after another request's failure                             */
+    uint32_t cancels;     /* plans made anew after an interrupt                                          */
+    uint32_t states_taken_before, states_skipped_before; /* by those earlier plans                       */
+    bool alone; /* decode its pieces by themselves                                             */
+
+    const float *logits; /* the engine's, or logits_kept                                                 */
+    uint64_t logits_decode;
+    float *logits_kept; /* float[vocab_size], made when one step needs several decodes                   */
+};
+
+/* --- cache.c ---------------------------------------------------------------------------------------------- */
+
+uint64_t cairn_cache_now_ns(const cairn_cache *cache);
+
+/* Tell the core; the request's id and the time are filled in. Actions are borrowed until the next call. */
+CAIRN_MUST_CHECK cairn_status cairn_cache_tell(cairn_cache *cache, cairn_event *event,
+                                               const cairn_action **ret_actions, uint32_t *ret_count,
+                                               cairn_error *reterr);
+
+/* For events that can't be refused and whose answer is at most drops. */
+void cairn_cache_tell_drops(cairn_cache *cache, cairn_event *event);
+
+/* The slot's state, or all of it, is gone: tell the core what is left. */
+void cairn_cache_slot_lost(cairn_request *request, uint32_t length);
+
+/* Be told of all events from now on; for traces and tests. The sink is copied. */
+void cairn_cache_sink_set(cairn_cache *cache, const cairn_cache_sink *sink);
+
+/* --- cache_request.c -------------------------------------------------------------------------------------- */
+
+/* Give a request to the core, again when it was known before. Not ended on failure. */
+CAIRN_MUST_CHECK cairn_status cairn_request_plan(cairn_request *request, uint32_t slot, cairn_error *reterr);
+
+/* --- cache_actions.c -------------------------------------------------------------------------------------- */
+
+/*
+ * Take over a list: what it drops is dropped at once, the rest becomes the request's list.
+ * Errors  CAIRN_NOMEM: the drops are done, the list is empty
+ */
+CAIRN_MUST_CHECK cairn_status cairn_request_take_list(cairn_request *request, const cairn_action *actions,
+                                                      uint32_t count, cairn_error *reterr);
+
+/*
+ * Carry the list out up to the next READ or READY, or until one transfer was done when `one` is set.
+ * After   the phase says what is next
+ */
+CAIRN_MUST_CHECK cairn_status cairn_request_advance(cairn_request *request, bool one, cairn_error *reterr);
+
+/* --- cache_batch.c ---------------------------------------------------------------------------------------- */
+
+/* Decode one piece of each request in cache->step[0, count). */
+CAIRN_MUST_CHECK cairn_status cairn_cache_decode(cairn_cache *cache, uint32_t count, cairn_error *reterr);
+
+/* The request can't go on. */
+cairn_status cairn_request_fail(cairn_request *request, const cairn_error *error, cairn_error *reterr);
+
+/* --- cache_record.c --------------------------------------------------------------------------------------- */
+
+/* Copy what the core has decided so far. */
+void cairn_record_decision(cairn_request *request);
+/* Prompt tokens [begin, end) were decoded in cost_ns. */
+void cairn_record_read(cairn_request *request, uint32_t begin, uint32_t end, uint64_t cost_ns);
+void cairn_record_answered(cairn_request *request, uint64_t cost_ns);
+void cairn_record_restored(cairn_request *request, uint64_t bytes, uint64_t cost_ns);
+void cairn_record_saved(cairn_request *request, uint64_t bytes, uint64_t cost_ns);
+
+#endif

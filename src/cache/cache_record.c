@@ -1,0 +1,65 @@
+/*
+ * cache_record - what a request reused and why not more: counted where it happens, explained by the core.
+ *
+ * `resume` and `read` come from the pieces that were given to the engine, not from the plan: a request
+ * whose slot was lost and that resumed a second time counts each prompt position once.
+ */
+#include "cache/cache_internal.h"
+
+void cairn_record_decision(cairn_request *request)
+{
+    const cairn_decision *decision = cairn_core_decision(request->cache->core, request->id);
+    if (decision == NULL) {
+        return;
+    }
+    cairn_record *record = &request->record;
+    record->states_taken = request->states_taken_before + decision->states_taken;
+    record->states_skipped = request->states_skipped_before + decision->states_skipped;
+    if (request->recoveries > 0 || request->cancels > 0) {
+        return; /* the rest is about the first plan */
+    }
+    record->prompt_tokens = decision->prompt_tokens;
+    record->divergence = decision->divergence;
+    record->least = decision->least;
+    record->source = decision->source;
+    record->slot = decision->slot;
+    record->reason = decision->reason;
+    record->reason_position = decision->reason_position;
+    record->reason_bytes = decision->reason_bytes;
+    record->divergence_message = decision->divergence_message;
+    record->divergence_role = decision->divergence_role;
+    record->state_age_ns = decision->state_age_ns;
+}
+
+void cairn_record_read(cairn_request *request, uint32_t begin, uint32_t end, uint64_t cost_ns)
+{
+    cairn_record *record = &request->record;
+    record->read_ns += cost_ns;
+    if (record->read == 0 || begin < record->resume) {
+        record->resume = begin;
+    }
+    request->read_end = end > request->read_end ? end : request->read_end;
+    record->read = request->read_end - record->resume;
+    request->cache->totals.tokens_read += end - begin;
+}
+
+void cairn_record_answered(cairn_request *request, uint64_t cost_ns)
+{
+    request->record.answer_ns += cost_ns;
+    if (request->answer_next > request->record.answer_tokens) {
+        request->record.answer_tokens = request->answer_next;
+        request->cache->totals.tokens_answer++;
+    }
+}
+
+void cairn_record_restored(cairn_request *request, uint64_t bytes, uint64_t cost_ns)
+{
+    request->record.restore_ns += cost_ns;
+    request->record.moved_bytes += bytes;
+}
+
+void cairn_record_saved(cairn_request *request, uint64_t bytes, uint64_t cost_ns)
+{
+    request->record.save_ns += cost_ns;
+    request->record.moved_bytes += bytes;
+}

@@ -1,0 +1,119 @@
+/*
+ * mover - see mover.h. Knows the engine's table and the tier, not the core.
+ */
+#include "cache/mover.h"
+
+/* Reserve room for a save, unless it would take more than was set aside for it. */
+static cairn_status reserve(const cairn_mover *mover, cairn_tier_id blob, uint64_t room_bytes,
+                            uint64_t bytes_max, uint8_t **ret_room, cairn_error *reterr)
+{
+    uint64_t held_bytes = room_bytes + cairn_tier_ram_overhead(mover->ram, room_bytes);
+    if (held_bytes > bytes_max) {
+        return cairn_error_set(reterr, CAIRN_NOSPACE, "cache/mover: save", "%llu bytes into %llu",
+                               (unsigned long long)held_bytes, (unsigned long long)bytes_max);
+    }
+    return cairn_tier_ram_reserve(mover->ram, blob, room_bytes, ret_room, reterr);
+}
+
+cairn_status cairn_mover_take(const cairn_mover *mover, uint32_t slot, uint32_t length, cairn_tier_id blob,
+                              uint64_t bytes_max, cairn_moved *ret_moved, cairn_error *reterr)
+{
+    cairn_engine *engine = mover->engine;
+    if (!CAIRN_EXPECT(engine->ops->length(engine, slot) == length)) {
+        return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: take", "slot %u isn't at %u", slot,
+                               length);
+    }
+    uint64_t size = engine->ops->state_size(engine, slot);
+    if (size == 0) {
+        return cairn_error_set(reterr, CAIRN_UNSUPPORTED, "cache/mover: take", "no state at %u", length);
+    }
+    uint8_t *room;
+    cairn_status status = reserve(mover, blob, size, bytes_max, &room, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    status = engine->ops->state_get(engine, slot, room, size, reterr);
+    if (status != CAIRN_OK) {
+        cairn_tier_ram_drop(mover->ram, blob);
+        return status;
+    }
+    ret_moved->bytes = size;
+    ret_moved->held_bytes = cairn_tier_ram_settle(mover->ram, blob, size);
+    return CAIRN_OK;
+}
+
+cairn_status cairn_mover_save_rows(const cairn_mover *mover, const cairn_mover_rows *rows, uint64_t bytes_max,
+                                   cairn_moved *ret_moved, cairn_error *reterr)
+{
+    cairn_engine *engine = mover->engine;
+    if (!CAIRN_EXPECT(engine->ops->length(engine, rows->slot) >= rows->end)) {
+        return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: save rows", "slot %u is shorter than %u",
+                               rows->slot, rows->end);
+    }
+    cairn_rows_size size = engine->ops->rows_size(engine, rows->begin, rows->end);
+    if (size.buffer_bytes == 0) {
+        return cairn_error_set(reterr, CAIRN_UNSUPPORTED, "cache/mover: save rows", "the engine has none");
+    }
+    uint8_t *room;
+    cairn_status status = reserve(mover, rows->blob, size.buffer_bytes, bytes_max, &room, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    uint64_t got = 0;
+    status = engine->ops->rows_export(engine, rows->slot, rows->begin, rows->end, room, size.buffer_bytes,
+                                      &got, reterr);
+    if (status == CAIRN_OK && (got == 0 || got > size.buffer_bytes)) {
+        status = cairn_error_set(reterr, CAIRN_ENGINE, "cache/mover: save rows", "%llu bytes exported",
+                                 (unsigned long long)got);
+    }
+    if (status != CAIRN_OK) {
+        cairn_tier_ram_drop(mover->ram, rows->blob);
+        return status;
+    }
+    ret_moved->bytes = got;
+    ret_moved->held_bytes = cairn_tier_ram_settle(mover->ram, rows->blob, got);
+    return CAIRN_OK;
+}
+
+cairn_status cairn_mover_load_rows(const cairn_mover *mover, const cairn_mover_rows *rows,
+                                   cairn_moved *ret_moved, cairn_error *reterr)
+{
+    cairn_engine *engine = mover->engine;
+    if (!CAIRN_EXPECT(engine->ops->length(engine, rows->slot) == rows->use_begin)) {
+        return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: load rows", "slot %u isn't at %u",
+                               rows->slot, rows->use_begin);
+    }
+    const uint8_t *bytes;
+    uint64_t size;
+    cairn_status status = cairn_tier_ram_pin(mover->ram, rows->blob, &bytes, &size, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    status = engine->ops->rows_import(engine, rows->slot, rows->begin, rows->end, rows->use_begin,
+                                      rows->use_end, bytes, size, reterr);
+    cairn_tier_ram_unpin(mover->ram, rows->blob);
+    ret_moved->bytes = size;
+    ret_moved->held_bytes = 0;
+    return status;
+}
+
+cairn_status cairn_mover_restore(const cairn_mover *mover, uint32_t slot, uint32_t length, cairn_tier_id blob,
+                                 cairn_moved *ret_moved, cairn_error *reterr)
+{
+    cairn_engine *engine = mover->engine;
+    if (!CAIRN_EXPECT(engine->ops->length(engine, slot) == length)) {
+        return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: restore", "slot %u isn't at %u", slot,
+                               length);
+    }
+    const uint8_t *bytes;
+    uint64_t size;
+    cairn_status status = cairn_tier_ram_pin(mover->ram, blob, &bytes, &size, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    status = engine->ops->state_set(engine, slot, length, bytes, size, reterr);
+    cairn_tier_ram_unpin(mover->ram, blob);
+    ret_moved->bytes = size;
+    ret_moved->held_bytes = 0;
+    return status;
+}
