@@ -32,6 +32,7 @@ static cairn_status find_place(cairn_io_memory *disk, const char *path, place *r
                                cairn_error *reterr)
 {
     place at = {.folder = disk->root, .target = disk->root, .name = ""};
+    *ret_place = at;
     const char *rest = path;
     for (;;) {
         rest += strspn(rest, "/");
@@ -144,12 +145,15 @@ static cairn_status memory_open(cairn_io *self, const char *path, unsigned flags
                                 cairn_error *reterr)
 {
     cairn_io_memory *disk = disk_of(self);
+    memory_file *file = cairn_mem_zalloc(disk->mem, sizeof *file);
+    if (file == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, "io/open", "%s", path);
+    }
     pthread_mutex_lock(&disk->lock);
     place at;
-    memory_file *file = cairn_mem_zalloc(disk->mem, sizeof *file);
-    cairn_status status = file == NULL ? cairn_error_set(reterr, CAIRN_NOMEM, "io/open", "%s", path)
-                                       : open_locked(disk, path, flags, &at, reterr);
+    cairn_status status = open_locked(disk, path, flags, &at, reterr);
     if (status == CAIRN_OK) {
+        CAIRN_ASSERT(at.target != NULL);
         file->base.io = self;
         file->target = at.target;
         file->target->refs++;
@@ -207,9 +211,11 @@ static cairn_status memory_pread(cairn_file *base, void *to, size_t len_bytes, u
     return status;
 }
 
-static cairn_status write_locked(cairn_io_memory *disk, cairn_disk_node *file, const void *from, size_t len,
-                                 uint64_t offset, size_t *ret_bytes, cairn_error *reterr)
+static cairn_status write_locked(memory_file *handle, const void *from, size_t len, uint64_t offset,
+                                 size_t *ret_bytes, cairn_error *reterr)
 {
+    cairn_io_memory *disk = disk_of(handle->base.io);
+    cairn_disk_node *file = handle->target;
     uint64_t room = disk->bytes_max - disk->used_bytes + file->content.len; /* how long the file may become */
     if (len > 0 && offset >= room) {
         return cairn_error_set_os(reterr, offset >= (UINT64_C(1) << 62) ? EFBIG : ENOSPC, "io/pwrite", NULL);
@@ -247,7 +253,7 @@ static cairn_status memory_pwrite(cairn_file *base, const void *from, size_t len
     pthread_mutex_lock(&disk->lock);
     cairn_status status = check_file(file, CAIRN_IO_WRITE, "io/pwrite", reterr);
     if (status == CAIRN_OK) {
-        status = write_locked(disk, file->target, from, len_bytes, offset_bytes, ret_bytes, reterr);
+        status = write_locked(file, from, len_bytes, offset_bytes, ret_bytes, reterr);
     }
     pthread_mutex_unlock(&disk->lock);
     return status;
