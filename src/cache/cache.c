@@ -136,6 +136,12 @@ static cairn_status build(cairn_cache *cache, cairn_error *reterr)
     cache->pieces = cairn_mem_array(&cache->heap.mem, slots, sizeof *cache->pieces);
     cache->owners = cairn_mem_array(&cache->heap.mem, slots, sizeof *cache->owners);
     cache->step = cairn_mem_array(&cache->heap.mem, slots, sizeof *cache->step);
+    if (cache->engine->info.trim == CAIRN_TRIM_WINDOW) {
+        cache->floors = cairn_mem_array(&cache->heap.mem, slots, sizeof *cache->floors);
+        if (cache->floors == NULL) {
+            return cairn_error_set(reterr, CAIRN_NOMEM, "cache: new", NULL);
+        }
+    }
     if (cache->active == NULL || cache->pieces == NULL || cache->owners == NULL || cache->step == NULL) {
         return cairn_error_set(reterr, CAIRN_NOMEM, "cache: new", NULL);
     }
@@ -183,6 +189,7 @@ void cairn_cache_free(cairn_cache *cache)
     cairn_mem_array_release(&cache->heap.mem, cache->pieces, slots, sizeof *cache->pieces);
     cairn_mem_array_release(&cache->heap.mem, cache->owners, slots, sizeof *cache->owners);
     cairn_mem_array_release(&cache->heap.mem, cache->step, slots, sizeof *cache->step);
+    cairn_mem_array_release(&cache->heap.mem, cache->floors, slots, sizeof *cache->floors);
     cairn_heap_release(&cache->heap);
     cairn_mem_release(cache->mem, cache, sizeof *cache);
 }

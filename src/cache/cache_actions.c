@@ -4,6 +4,10 @@
  *   [ DROP TAKE SAVE_ROWS | RESET TRIM LOAD_ROWS RESTORE | READ ... READY ]
  *     make room, save       resume                         cache_batch.c
  *
+ * Saves are done before any other event reaches the core: they may read from a slot that is not the
+ * request's own, and what is in it must still be what the core knows. Loads touch the own slot and bytes
+ * that nobody drops, so other requests may work in between.
+ *
  * A save that fails costs the saved state only. A resume that fails empties the slot, and the core gives
  * another list, that resumes nearer to the start or reads everything.
  */
@@ -190,7 +194,6 @@ static cairn_status run_resume(cairn_request *request, const cairn_todo *todo, c
                          .request = request->id,
                          .slot = action->slot,
                          .action = todo->index,
-                         .blob = action->blob,
                          .status = status,
                          .cost_ns = cost_ns};
     const cairn_action *actions;
@@ -252,28 +255,29 @@ static cairn_status arrive(cairn_request *request, cairn_error *reterr)
     return CAIRN_OK;
 }
 
-cairn_status cairn_request_advance(cairn_request *request, bool one, cairn_error *reterr)
+cairn_status cairn_request_advance(cairn_request *request, cairn_extent extent, cairn_error *reterr)
 {
     bool moved = false;
     while (request->todo_next < request->todo_count) {
         cairn_todo todo = request->todo[request->todo_next];
         cairn_action_kind kind = todo.action.kind;
+        bool saves = kind == CAIRN_ACTION_TAKE || kind == CAIRN_ACTION_SAVE_ROWS;
+        bool loads = kind == CAIRN_ACTION_LOAD_ROWS || kind == CAIRN_ACTION_RESTORE;
+        bool resumes = loads || kind == CAIRN_ACTION_RESET || kind == CAIRN_ACTION_TRIM;
         if (kind == CAIRN_ACTION_READ) {
             break;
         }
-        bool transfer = kind != CAIRN_ACTION_DROP && kind != CAIRN_ACTION_RESET &&
-                        kind != CAIRN_ACTION_TRIM && kind != CAIRN_ACTION_READY;
-        if (one && transfer && moved) {
+        if ((extent == CAIRN_EXTENT_SAVES && resumes) || (extent == CAIRN_EXTENT_ONE && loads && moved)) {
             return CAIRN_OK;
         }
-        moved = moved || transfer;
+        moved = moved || loads;
         request->todo_next++;
         cairn_status status = CAIRN_OK;
         if (kind == CAIRN_ACTION_DROP) {
             cairn_tier_ram_drop(request->cache->ram, todo.action.blob);
-        } else if (kind == CAIRN_ACTION_TAKE || kind == CAIRN_ACTION_SAVE_ROWS) {
+        } else if (saves) {
             status = run_save(request, &todo, reterr);
-        } else if (kind != CAIRN_ACTION_READY) {
+        } else if (resumes) {
             status = run_resume(request, &todo, reterr);
         }
         if (status != CAIRN_OK) {

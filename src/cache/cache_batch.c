@@ -80,7 +80,7 @@ static cairn_status after_piece(cairn_request *request, const cairn_piece *piece
         status = cairn_request_take_list(request, actions, count, reterr);
     }
     if (status == CAIRN_OK) {
-        status = cairn_request_advance(request, false, reterr);
+        status = cairn_request_advance(request, CAIRN_EXTENT_ALL, reterr);
     }
     cairn_record_decision(request);
     return status;

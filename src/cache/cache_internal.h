@@ -53,6 +53,7 @@ struct cairn_cache {
     cairn_piece *pieces;    /* cairn_piece[slots]: of the decode in hand                                 */
     cairn_request **owners; /* cairn_request *[slots]: whose they are                                    */
     cairn_request **step;   /* cairn_request *[slots]: those that decode in this step                    */
+    uint32_t *floors;       /* uint32_t[slots]: see trim_floors in core.h; NULL where there are none     */
     uint64_t decodes;       /* calls of the engine's decode so far: tells whether logits are still there */
     uint64_t steps;         /* calls of step so far                                                      */
     cairn_request_id last_id;
@@ -134,11 +135,18 @@ CAIRN_MUST_CHECK cairn_status cairn_request_plan(cairn_request *request, uint32_
 CAIRN_MUST_CHECK cairn_status cairn_request_take_list(cairn_request *request, const cairn_action *actions,
                                                       uint32_t count, cairn_error *reterr);
 
+typedef enum cairn_extent {
+    CAIRN_EXTENT_SAVES, /* what has to be done before another event is sent                             */
+    CAIRN_EXTENT_ONE,   /* and one transfer into the slot, with what needs no time                      */
+    CAIRN_EXTENT_ALL
+} cairn_extent;
+
 /*
- * Carry the list out up to the next READ or READY, or until one transfer was done when `one` is set.
+ * Carry the list out, up to the next READ or READY or as far as `extent` says.
  * After   the phase says what is next
  */
-CAIRN_MUST_CHECK cairn_status cairn_request_advance(cairn_request *request, bool one, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_request_advance(cairn_request *request, cairn_extent extent,
+                                                    cairn_error *reterr);
 
 /* --- cache_batch.c ---------------------------------------------------------------------------------------- */
 

@@ -59,12 +59,42 @@ static void finish(cairn_request *request, cairn_ending ending)
     cache->active[request->slot] = NULL;
 }
 
+/* The shortest length to which the slot can be cut now without a state; UINT32_MAX: it can't be cut. */
+static uint32_t trim_floor(cairn_engine *engine, uint32_t slot)
+{
+    uint32_t high = engine->ops->length(engine, slot);
+    uint32_t low = 0;
+    if (high == 0 || !engine->ops->can_trim(engine, slot, high)) {
+        return UINT32_MAX;
+    }
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (middle > 0 && engine->ops->can_trim(engine, slot, middle)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return high;
+}
+
+static const uint32_t *trim_floors(cairn_cache *cache)
+{
+    for (uint32_t slot = 0; cache->floors != NULL && slot < cache->engine->info.slots; slot++) {
+        cache->floors[slot] = cache->active[slot] == NULL ? trim_floor(cache->engine, slot) : UINT32_MAX;
+    }
+    return cache->floors;
+}
+
 cairn_status cairn_request_plan(cairn_request *request, uint32_t slot, cairn_error *reterr)
 {
     cairn_cache *cache = request->cache;
     finish(request, CAIRN_END_STOPPED);
-    cairn_event event = {
-        .kind = CAIRN_EVENT_REQUEST, .request = ++cache->last_id, .prompt = &request->prompt, .slot = slot};
+    cairn_event event = {.kind = CAIRN_EVENT_REQUEST,
+                         .request = ++cache->last_id,
+                         .prompt = &request->prompt,
+                         .slot = slot,
+                         .trim_floors = trim_floors(cache)};
     const cairn_action *actions;
     uint32_t count;
     cairn_status status = cairn_cache_tell(cache, &event, &actions, &count, reterr);
@@ -83,8 +113,7 @@ cairn_status cairn_request_plan(cairn_request *request, uint32_t slot, cairn_err
     request->slot = decision->slot;
     cache->active[request->slot] = request;
     cairn_record_decision(request);
-    bool reads = request->todo_count > 0 && request->todo[0].action.kind == CAIRN_ACTION_READ;
-    return status == CAIRN_OK && reads ? cairn_request_advance(request, true, reterr) : status;
+    return status == CAIRN_OK ? cairn_request_advance(request, CAIRN_EXTENT_SAVES, reterr) : status;
 }
 
 cairn_status cairn_cache_begin(cairn_cache *cache, const cairn_prompt *prompt, cairn_request **ret_request,
@@ -148,7 +177,7 @@ void cairn_request_free(cairn_request *request)
 static cairn_status restore_step(cairn_request *request, cairn_error *reterr)
 {
     cairn_error error;
-    cairn_status status = cairn_request_advance(request, true, &error);
+    cairn_status status = cairn_request_advance(request, CAIRN_EXTENT_ONE, &error);
     return status == CAIRN_OK ? CAIRN_OK : cairn_request_fail(request, &error, reterr);
 }
 

@@ -7,6 +7,7 @@ typedef struct kept_event {
     cairn_event event;
     cairn_prompt prompt;
     cairn_token tokens[4];
+    uint32_t floors[4];
     cairn_status status;
     uint64_t digest;
 } kept_event;
@@ -43,6 +44,9 @@ static void keep(void *ctx, const cairn_event *event, cairn_status status, const
         k->prompt.boundaries =
             copy(event->prompt->boundaries, event->prompt->count_boundaries * sizeof(cairn_boundary));
     }
+    for (uint32_t i = 0; event->trim_floors != NULL && i < t->cache->engine->info.slots; i++) {
+        k->floors[i] = event->trim_floors[i];
+    }
     assert_true(event->count <= 4);
     memcpy(k->tokens, event->tokens != NULL ? event->tokens : k->tokens, event->count * sizeof(cairn_token));
 }
@@ -73,13 +77,14 @@ static void record_run(world *w, cairn_rng *rng)
     }
 }
 
-static void same_trace_same_plan(void **state)
+static void replay(uint64_t seed, cairn_trim trim)
 {
-    (void)state;
     cairn_rng rng;
-    cairn_rng_init(&rng, cairn_test_seed("same_trace", 3));
+    cairn_rng_init(&rng, seed);
     world w;
     world_init(&w);
+    w.replica.trim = trim;
+    w.replica.state_bytes = trim == CAIRN_TRIM_ANYWHERE ? 0 : 64;
     w.replica.slots = 2;
     w.replica.batch_tokens_max = 64;
     w.options.ram_bytes_max = 200000;
@@ -97,6 +102,7 @@ static void same_trace_same_plan(void **state)
         uint32_t count;
         k->event.prompt = k->event.prompt != NULL ? &k->prompt : NULL;
         k->event.tokens = k->event.tokens != NULL ? k->tokens : NULL;
+        k->event.trim_floors = k->event.trim_floors != NULL ? k->floors : NULL;
         assert_status(cairn_core_step(core, &k->event, &actions, &count, NULL), k->status);
         assert_int_equal(cairn_core_digest(core), k->digest);
     }
@@ -108,6 +114,15 @@ static void same_trace_same_plan(void **state)
     }
     test_free(t.events);
     world_close(&w);
+}
+
+static void same_trace_same_plan(void **state)
+{
+    (void)state;
+    uint64_t seed = cairn_test_seed("same_trace", 3);
+    replay(seed, CAIRN_TRIM_NEVER);
+    replay(seed, CAIRN_TRIM_WINDOW);
+    replay(seed, CAIRN_TRIM_ANYWHERE);
 }
 
 int main(void)
