@@ -244,7 +244,6 @@ static enum MHD_Result call_handler(exchange *x, const char *method, const char 
                                   .authorization = MHD_lookup_connection_value(
                                       x->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION)};
     x->reply.status = 200;
-    cairn_buf_init(&x->reply.bytes, http->options.mem, SIZE_MAX / 4);
     http->options.handle(http->options.ctx, &request, &x->reply);
     drop_body(x);
     if (x->reply.error.http != 0)
@@ -275,6 +274,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
         x->http = http;
         x->connection = connection;
         cairn_buf_init(&x->body, http->options.mem, http->options.body_bytes_max);
+        cairn_buf_init(&x->reply.bytes, http->options.mem, SIZE_MAX / 4);
         *state = x;
         return begin_exchange(x, version);
     }

@@ -1,0 +1,263 @@
+/*
+ * serve - `cairn serve`: reads the options, puts engine, cache, template and server together, and waits for a signal.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/engine_open.h"
+#include "cli/serve_settings.h"
+#include "cli/term.h"
+#include "serve/serve.h"
+
+enum { API_KEYS_MAX = 256 };
+
+/* Everything that is made, in the order of making. */
+typedef struct parts {
+    cairn_log log;
+    cairn_engine_open engine;
+    cairn_cache *cache;
+    cairn_chat *chat;
+    cairn_serve *serve;
+    cairn_buf keys_text, template_text;
+    const char *keys[API_KEYS_MAX];
+    size_t count_keys;
+    char name[128];
+} parts;
+
+/* --- parts ------------------------------------------------------------------------------------------------------- */
+
+/* One key a line; blank lines and lines that begin with # are skipped. The buffer's lines are cut in place. */
+static int read_keys(const cairn_serve_settings *s, parts *p)
+{
+    cairn_error error = {0};
+    if (s->api_key_file == NULL)
+        return 0;
+    if (cairn_io_read_file(cairn_io_posix(), s->api_key_file, &p->keys_text, &error) != CAIRN_OK) {
+        cairn_term_fail("the API keys can't be read", &error, NULL);
+        return 1;
+    }
+    char *save = NULL;
+    for (char *line = strtok_r((char *)p->keys_text.bytes, "\r\n", &save); line != NULL;
+         line = strtok_r(NULL, "\r\n", &save)) {
+        if (line[0] == '#' || p->count_keys == API_KEYS_MAX)
+            continue;
+        p->keys[p->count_keys++] = line;
+    }
+    if (p->count_keys == 0) {
+        cairn_term_fail("the API key file has no key", NULL,
+                        "Write one key a line, or leave --api-key-file out.");
+        return 1;
+    }
+    return 0;
+}
+
+static int open_chat(const cairn_serve_settings *s, parts *p)
+{
+    cairn_error error = {0};
+    if (s->template_file != NULL &&
+        cairn_io_read_file(cairn_io_posix(), s->template_file, &p->template_text, &error) != CAIRN_OK) {
+        cairn_term_fail("the chat template can't be read", &error, NULL);
+        return 1;
+    }
+    cairn_chat_source source = {.model = cairn_llama_model_get(p->engine.engine),
+                                .template_text =
+                                    s->template_file != NULL ? cairn_buf_str(&p->template_text) : NULL};
+    if (cairn_chat_open(&source, &p->chat, &error) != CAIRN_OK) {
+        cairn_term_fail("the chat template can't be used", &error,
+                        "Give another one with --chat-template-file FILE.");
+        return 1;
+    }
+    if (cairn_chat_get_caps(p->chat)->is_fallback)
+        CAIRN_LOG(&p->log, WARN, "template",
+                  CAIRN_FIELD_STR("message", "the model has no chat template; ChatML is used"));
+    return 0;
+}
+
+static int open_engine(const cairn_serve_settings *s, parts *p)
+{
+    cairn_llama_options options;
+    cairn_llama_defaults(&options);
+    options.model.path = s->model;
+    options.model.gpu_layers = (int)s->gpu_layers;
+    options.model.mmap = !s->no_mmap;
+    options.model.mlock = s->mlock;
+    options.slots = (uint32_t)s->slots;
+    options.slot_tokens_max = (uint32_t)s->context;
+    options.batch_tokens_max = (uint32_t)s->batch;
+    options.threads = (uint32_t)s->threads;
+    options.threads_batch = (uint32_t)s->threads_batch;
+    options.type_k = s->type_k;
+    options.type_v = s->type_v;
+    uint64_t counted = s->force || s->no_cache ? 0 : s->cache_ram;
+    int code = cairn_engine_open_file(&options, counted, &p->log, &p->engine);
+    if (code != 0)
+        return code;
+    cairn_cache_options cache = {.ram_bytes_max = s->cache_ram, .off = s->no_cache || !p->engine.proved};
+    cairn_error error = {0};
+    if (cairn_cache_new(cairn_mem_default(), p->engine.engine, &cache, &p->cache, &error) != CAIRN_OK) {
+        cairn_term_fail("the cache can't be made", &error,
+                        "Give it more room with --cache-ram, or use --no-cache.");
+        return 1;
+    }
+    if (!s->no_cache && !p->engine.proved)
+        CAIRN_LOG(&p->log, WARN, "cache",
+                  CAIRN_FIELD_STR("message", "this model did not pass the check at start; the cache is off"),
+                  CAIRN_FIELD_STR("why", p->engine.refused));
+    else if (s->resume == 1 && !p->engine.exact)
+        CAIRN_LOG(&p->log, WARN, "cache",
+                  CAIRN_FIELD_STR("message",
+                                  "this engine repeats itself only closely, so `exact` is not bit for bit"),
+                  CAIRN_FIELD_STR("why", p->engine.refused));
+    return 0;
+}
+
+/* --- running ----------------------------------------------------------------------------------------------------- */
+
+static void show_prefill(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens)
+{
+    (void)ctx;
+    if (done_tokens < prompt_tokens)
+        cairn_term_progress("request %llu: reading %u of %u tokens", (unsigned long long)job, done_tokens,
+                            prompt_tokens);
+    else
+        cairn_term_progress("%s", "");
+}
+
+static void write_log(void *ctx, const char *line, size_t len_bytes)
+{
+    cairn_term_progress("%s", "");
+    cairn_log_write_fd(ctx, line, len_bytes);
+}
+
+static int start_server(const cairn_serve_settings *s, parts *p)
+{
+    cairn_engine_name(s->model, p->name, sizeof p->name);
+    cairn_serve_options options = {.mem = cairn_mem_default(),
+                                   .log = &p->log,
+                                   .clock = cairn_clock_system(),
+                                   .engine = p->engine.engine,
+                                   .cache = p->cache,
+                                   .vocab = &p->engine.vocab,
+                                   .chat = p->chat,
+                                   .model_name = s->alias != NULL ? s->alias : p->name,
+                                   .host = s->host,
+                                   .port = (uint16_t)s->port,
+                                   .threads = (uint32_t)s->http_threads,
+                                   .connections_max = (uint32_t)s->connections,
+                                   .queue_max = (uint32_t)s->queue,
+                                   .body_bytes_max = (size_t)s->body_max,
+                                   .resume = s->resume == 1 ? CAIRN_RESUME_EXACT : CAIRN_RESUME_FAST,
+                                   .thinking_off = s->no_thinking,
+                                   .template_kwargs_json = s->template_kwargs,
+                                   .api_keys = p->keys,
+                                   .count_api_keys = p->count_keys,
+                                   .progress = show_prefill};
+    cairn_error error = {0};
+    cairn_status status = cairn_serve_start(&options, &p->serve, &error);
+    if (status == CAIRN_OK)
+        return 0;
+    cairn_term_fail("the server can't start", &error,
+                    status == CAIRN_BUSY ? "Choose another with --port N; --port 0 takes a free one." : NULL);
+    return 1;
+}
+
+/* The memory plan: the sum of the limits. */
+static void print_plan(const cairn_serve_settings *s, const parts *p)
+{
+    const cairn_engine_info *info = &p->engine.engine->info;
+    char weights[CAIRN_UNITS_TEXT], slots[CAIRN_UNITS_TEXT], cache[CAIRN_UNITS_TEXT], sum[CAIRN_UNITS_TEXT],
+        bodies[CAIRN_UNITS_TEXT], about[128];
+    cairn_llama_memory memory;
+    cairn_llama_memory_get(p->engine.engine, &memory);
+    uint64_t cache_bytes = s->no_cache ? 0 : s->cache_ram, bodies_bytes = s->body_max * 8;
+    cairn_units_print_bytes(memory.weight_bytes, weights);
+    cairn_units_print_bytes(memory.slot_bytes, slots);
+    cairn_units_print_bytes(cache_bytes, cache);
+    cairn_units_print_bytes(bodies_bytes, bodies);
+    cairn_units_print_bytes(memory.weight_bytes + memory.slot_bytes + cache_bytes + bodies_bytes, sum);
+    printf("model     %s\n", cairn_llama_describe(&p->engine.vocab, about, sizeof about));
+    printf("engine    %s\n", info->build);
+    printf("context   %u tokens in each of %u slot%s\n", info->slot_tokens_max, info->slots,
+           info->slots == 1 ? "" : "s");
+    printf("memory    weights %s, slots %s, cache up to %s, bodies up to %s: %s at most\n", weights, slots,
+           cache, bodies, sum);
+    printf("cache     %s\n", s->no_cache ? "off" : s->resume == 1 ? "on, exact" : "on, fast");
+}
+
+static int write_port_file(const cairn_serve_settings *s, const parts *p)
+{
+    if (s->port_file == NULL)
+        return 0;
+    char text[16];
+    int n = snprintf(text, sizeof text, "%u\n", cairn_serve_port(p->serve));
+    cairn_error error = {0};
+    if (cairn_io_write_file(cairn_io_posix(), s->port_file, text, (size_t)n, &error) == CAIRN_OK)
+        return 0;
+    cairn_term_fail("the port file can't be written", &error, NULL);
+    return 1;
+}
+
+/* Wait for SIGTERM or SIGINT. After the first one, a second ends the program at once. */
+static void wait_for_end(const sigset_t *signals)
+{
+    int got = 0;
+    while (sigwait(signals, &got) != 0)
+        continue;
+    (void)pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+}
+
+static void release(parts *p, const cairn_serve_settings *s)
+{
+    cairn_serve_stop(p->serve, (uint64_t)s->drain * 1000000000u);
+    cairn_chat_close(p->chat);
+    cairn_cache_free(p->cache);
+    cairn_engine_close(&p->engine);
+    cairn_buf_release(&p->keys_text);
+    cairn_buf_release(&p->template_text);
+    cairn_log_release(&p->log);
+}
+
+int cairn_cmd_serve(int argc, const char **argv)
+{
+    static parts p; /* the log must not move, and keys are many */
+    cairn_serve_settings s;
+    int code = cairn_serve_settings_read(&s, argc, argv);
+    if (code >= 0)
+        return code;
+    sigset_t signals;
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGTERM);
+    (void)sigaddset(&signals, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL); /* before any thread, so that all of them inherit it */
+    (void)signal(SIGPIPE, SIG_IGN);
+    cairn_log_init(&p.log, s.verbose ? CAIRN_LOG_LEVEL_DEBUG : CAIRN_LOG_LEVEL_INFO,
+                   s.log_format == 1 ? CAIRN_FIELD_FORMAT_JSON : CAIRN_FIELD_FORMAT_TEXT,
+                   cairn_clock_system(), write_log, (void *)(intptr_t)2);
+    cairn_buf_init(&p.keys_text, cairn_mem_default(), 1 << 20);
+    cairn_buf_init(&p.template_text, cairn_mem_default(), 4 << 20);
+    code = read_keys(&s, &p);
+    if (code == 0)
+        code = open_engine(&s, &p);
+    if (code == 0)
+        code = open_chat(&s, &p);
+    if (code == 0)
+        code = start_server(&s, &p);
+    if (code == 0)
+        code = write_port_file(&s, &p);
+    if (code == 0) {
+        print_plan(&s, &p);
+        printf("cairn is ready: http://%s:%u\n", s.host, cairn_serve_port(p.serve));
+        (void)fflush(stdout);
+        wait_for_end(&signals);
+        CAIRN_LOG(&p.log, INFO, "stopping", CAIRN_FIELD_INT("drain_s", s.drain));
+    }
+    release(&p, &s);
+    if (code == 0)
+        printf("cairn has stopped.\n");
+    return code;
+}

@@ -1,0 +1,56 @@
+/*
+ * cairn - the program: finds the command and hands over.
+ */
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/term.h"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, const char **argv);
+    const char *about;
+} commands[] = {
+    {"serve", cairn_cmd_serve, "serve a model over HTTP (OpenAI's and llama.cpp's API)"},
+    {"verify", cairn_cmd_verify, "prove on this machine that resuming gives what reading gives"},
+    {"model", cairn_cmd_model, "make small models with random weights, to try and to test"},
+    {"version", cairn_cmd_version, "name this build and its libllama"},
+};
+
+static void print_help(void)
+{
+    printf("usage: cairn <command> [options]\n\n"
+           "cairn serves language models. A conversation whose history was edited is resumed from where it\n"
+           "diverged, not read again; also with hybrid and recurrent models.\n\ncommands:\n");
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].about);
+    printf("\n`cairn <command> --help` says more. To begin:\n\n"
+           "  cairn serve -m model.gguf\n"
+           "  curl http://127.0.0.1:8080/v1/chat/completions -d "
+           "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n");
+}
+
+int main(int argc, char **argv)
+{
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* numbers keep their point */
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help();
+        return 0;
+    }
+    if (strcmp(name, "--version") == 0)
+        name = "version";
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return commands[i].run(argc - 1, (const char **)argv + 1);
+    }
+    char problem[160];
+    if (argc < 2)
+        (void)snprintf(problem, sizeof problem, "a command is missing: serve, verify, model or version");
+    else
+        (void)snprintf(problem, sizeof problem,
+                       "there is no command \"%.60s\"; there are serve, verify, model, version", name);
+    return cairn_term_usage("", problem);
+}

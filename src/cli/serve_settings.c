@@ -1,0 +1,242 @@
+/*
+ * serve_settings - see the header.
+ */
+#include "cli/serve_settings.h"
+
+#include <string.h>
+
+#include "base/machine.h"
+#include "cli/options.h"
+#include "cli/term.h"
+
+static void defaults(cairn_serve_settings *s)
+{
+    memset(s, 0, sizeof *s);
+    s->host = "127.0.0.1";
+    s->port = 8080;
+    s->slots = 1;
+    s->gpu_layers = -1;
+    s->queue = 64;
+    s->http_threads = 4;
+    s->connections = 512;
+    s->drain = 10;
+    s->cache_ram = cairn_machine_memory_bytes() / 4;
+    s->body_max = 32u << 20;
+}
+
+int cairn_serve_settings_read(cairn_serve_settings *s, int argc,
+                              const char **argv) // NOLINT(readability-function-size): a table
+{
+    defaults(s);
+    const cairn_option options[] = {
+        {.kind = CAIRN_OPTION_HEAD, .name = "model"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "model",
+         .letter = 'm',
+         .value = &s->model,
+         .arg = "FILE",
+         .help = "the model, a GGUF file (required)"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "alias",
+         .value = &s->alias,
+         .arg = "NAME",
+         .help = "what clients see as the model's name (the file's name)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "ctx-size",
+         .letter = 'c',
+         .value = &s->context,
+         .arg = "TOKENS",
+         .min = 0,
+         .max = 1 << 24,
+         .help = "longest conversation of a slot, answer included; 0: what the\nmodel was trained for, at "
+                 "most 32,768 (0)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "threads",
+         .letter = 't',
+         .value = &s->threads,
+         .arg = "N",
+         .min = 0,
+         .max = 1024,
+         .help = "threads that compute; 0: one for each core (0)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "threads-batch",
+         .value = &s->threads_batch,
+         .arg = "N",
+         .min = 0,
+         .max = 1024,
+         .help = "the same while prompts are read; 0: as --threads (0)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "batch-size",
+         .letter = 'b',
+         .value = &s->batch,
+         .arg = "TOKENS",
+         .min = 0,
+         .max = 1 << 16,
+         .help = "most prompt tokens read at once; 0: 512 (0)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "gpu-layers",
+         .value = &s->gpu_layers,
+         .arg = "N",
+         .min = -1,
+         .max = 10000,
+         .help = "layers to put on GPUs; -1: all that fit (-1)"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "cache-type-k",
+         .value = &s->type_k,
+         .arg = "TYPE",
+         .help = "number format of attention keys: f16, q8_0, ... (f16)"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "cache-type-v",
+         .value = &s->type_v,
+         .arg = "TYPE",
+         .help = "the same for attention values (f16)"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "no-mmap",
+         .value = &s->no_mmap,
+         .help = "read the model file instead of mapping it"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "mlock",
+         .value = &s->mlock,
+         .help = "keep the weights from being swapped out"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "force",
+         .value = &s->force,
+         .help = "start although the estimate says that memory won't do"},
+        {.kind = CAIRN_OPTION_HEAD, .name = "cache"},
+        {.kind = CAIRN_OPTION_BYTES,
+         .name = "cache-ram",
+         .value = &s->cache_ram,
+         .arg = "SIZE",
+         .whole = cairn_machine_memory_bytes(),
+         .help = "memory for saved states and rows: 512M, 4G, 10% (25%)"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "no-cache",
+         .value = &s->no_cache,
+         .help = "keep nothing: every prompt is read from its first token"},
+        {.kind = CAIRN_OPTION_WORD,
+         .name = "resume",
+         .value = &s->resume,
+         .arg = "fast|exact",
+         .words = "fast|exact",
+         .help = "exact: answers are bit for bit those of a cold server;\nfast: also states from written "
+                 "answers may serve (fast)"},
+        {.kind = CAIRN_OPTION_HEAD, .name = "server"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "host",
+         .value = &s->host,
+         .arg = "ADDRESS",
+         .help = "address to listen on; 0.0.0.0 for all (127.0.0.1)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "port",
+         .letter = 'p',
+         .value = &s->port,
+         .arg = "PORT",
+         .min = 0,
+         .max = 65535,
+         .help = "port to listen on; 0: a free one, which is printed (8080)"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "port-file",
+         .value = &s->port_file,
+         .arg = "FILE",
+         .help = "write the port's number there when the server is ready"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "slots",
+         .letter = 'n',
+         .value = &s->slots,
+         .arg = "N",
+         .min = 1,
+         .max = 256,
+         .help = "requests worked on at once; each has a context of its own (1)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "queue",
+         .value = &s->queue,
+         .arg = "N",
+         .min = 0,
+         .max = 100000,
+         .help = "requests that may wait for a slot; more get 429 (64)"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "api-key-file",
+         .value = &s->api_key_file,
+         .arg = "FILE",
+         .help = "ask for an API key; one a line. Keys share nothing"},
+        {.kind = CAIRN_OPTION_BYTES,
+         .name = "body-max",
+         .value = &s->body_max,
+         .arg = "SIZE",
+         .help = "largest request body (32M)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "connections",
+         .value = &s->connections,
+         .arg = "N",
+         .min = 1,
+         .max = 100000,
+         .help = "connections open at once (512)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "http-threads",
+         .value = &s->http_threads,
+         .arg = "N",
+         .min = 1,
+         .max = 256,
+         .help = "threads for HTTP, JSON, templates (4)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "drain",
+         .value = &s->drain,
+         .arg = "SECONDS",
+         .min = 0,
+         .max = 86400,
+         .help = "how long running requests may finish after SIGTERM (10)"},
+        {.kind = CAIRN_OPTION_HEAD, .name = "chat template"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "chat-template-file",
+         .value = &s->template_file,
+         .arg = "FILE",
+         .help = "a Jinja template in place of the model's own"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "chat-template-kwargs",
+         .value = &s->template_kwargs,
+         .arg = "JSON",
+         .help = "template arguments: '{\"enable_thinking\":false}'"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "no-thinking",
+         .value = &s->no_thinking,
+         .help = "switch reasoning off where the template can, unless a request\nsays otherwise"},
+        {.kind = CAIRN_OPTION_HEAD, .name = "log"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "verbose",
+         .letter = 'v',
+         .value = &s->verbose,
+         .help = "say more, libllama's own messages included"},
+        {.kind = CAIRN_OPTION_WORD,
+         .name = "log-format",
+         .value = &s->log_format,
+         .arg = "text|json",
+         .words = "text|json",
+         .help = "how log lines look (text)"},
+    };
+    const cairn_option_set set = {
+        .usage = "cairn serve -m FILE [options]",
+        .about = "Serves a model over HTTP with OpenAI's and llama.cpp's API. Prompts that share their\n"
+                 "beginning with something seen before are resumed from there, not read again.",
+        .options = options,
+        .count = sizeof options / sizeof options[0],
+        .tail = "examples:\n"
+                "  cairn serve -m model.gguf\n"
+                "  cairn serve -m model.gguf -c 65536 --slots 2 --cache-ram 8G --port 8081\n"
+                "  cairn model synth -o tiny.gguf && cairn serve -m tiny.gguf      (nothing to download)\n"};
+    char problem[256];
+    const char *rest[2];
+    switch (cairn_options_read(&set, argc, argv, rest, 2, problem)) {
+    case CAIRN_OPTIONS_HELP:
+        cairn_options_help(&set);
+        return 0;
+    case CAIRN_OPTIONS_WRONG:
+        return cairn_term_usage("serve", problem);
+    case CAIRN_OPTIONS_OK:
+        break;
+    }
+    if (rest[0] != NULL)
+        return cairn_term_usage("serve", "unexpected argument; the model is given with -m FILE");
+    if (s->model == NULL)
+        return cairn_term_usage("serve", "the model is missing: -m FILE");
+    return -1;
+}

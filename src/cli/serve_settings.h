@@ -1,0 +1,27 @@
+/*
+ * serve_settings - the options of `cairn serve`: their names, defaults and help.
+ *
+ * Thread   the main thread
+ * See      README.md (table of options)
+ */
+#ifndef CAIRN_CLI_SERVE_SETTINGS_H
+#define CAIRN_CLI_SERVE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The values of the options, as they were given. */
+typedef struct cairn_serve_settings {
+    const char *model, *alias, *host, *api_key_file, *port_file, *template_file, *template_kwargs, *type_k,
+        *type_v;
+    int64_t port, context, threads, threads_batch, slots, batch, gpu_layers, queue, http_threads, connections,
+        drain;
+    uint64_t cache_ram, body_max;
+    int resume, log_format;
+    bool no_cache, verbose, no_mmap, mlock, no_thinking, force;
+} cairn_serve_settings;
+
+/* Defaults, then the environment, then argv. Gives -1 to go on, else the exit code (help, or a mistake told). */
+int cairn_serve_settings_read(cairn_serve_settings *settings, int argc, const char **argv);
+
+#endif

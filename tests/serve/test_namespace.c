@@ -1,0 +1,64 @@
+/*
+ * Keys let in, and namespaces are walls.
+ */
+#include "test_support.h"
+
+#include "serve/namespace.h"
+
+static void without_keys_everyone_comes_in_and_shares(void **state)
+{
+    (void)state;
+    cairn_keys *keys = NULL;
+    assert_ok(cairn_keys_new(cairn_mem_default(), NULL, 0, &keys, NULL));
+    assert_true(cairn_keys_allow(keys, NULL));
+    assert_true(cairn_keys_allow(keys, "Bearer any"));
+    cairn_namespace a, b, c;
+    assert_ok(cairn_keys_namespace(keys, NULL, NULL, &a));
+    assert_ok(cairn_keys_namespace(keys, "Bearer any", NULL, &b));
+    assert_ok(cairn_keys_namespace(keys, NULL, "salt", &c));
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_memory_not_equal(&a, &c, sizeof a);
+    cairn_keys_free(keys);
+}
+
+static void with_keys_only_they_come_in_and_share_nothing(void **state)
+{
+    (void)state;
+    const char *const list[] = {"first-key", "second-key"};
+    cairn_keys *keys = NULL;
+    assert_ok(cairn_keys_new(cairn_mem_default(), list, 2, &keys, NULL));
+    assert_true(cairn_keys_allow(keys, "Bearer first-key"));
+    assert_true(cairn_keys_allow(keys, "bearer  second-key"));
+    assert_false(cairn_keys_allow(keys, "Bearer first-ke"));
+    assert_false(cairn_keys_allow(keys, "Bearer "));
+    assert_false(cairn_keys_allow(keys, "Basic first-key"));
+    assert_false(cairn_keys_allow(keys, NULL));
+    cairn_namespace a, b, c, d;
+    assert_ok(cairn_keys_namespace(keys, "Bearer first-key", NULL, &a));
+    assert_ok(cairn_keys_namespace(keys, "Bearer second-key", NULL, &b));
+    assert_ok(cairn_keys_namespace(keys, "Bearer first-key", "s", &c));
+    assert_ok(cairn_keys_namespace(keys, "Bearer second-key", "s", &d));
+    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_memory_not_equal(&c, &d, sizeof c);
+    assert_memory_not_equal(&a, &c, sizeof a);
+    cairn_keys_free(keys);
+}
+
+static void empty_keys_are_refused(void **state)
+{
+    (void)state;
+    const char *const list[] = {""};
+    cairn_keys *keys = NULL;
+    assert_status(cairn_keys_new(cairn_mem_default(), list, 1, &keys, NULL), CAIRN_INVALID);
+    assert_null(keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_keys_everyone_comes_in_and_shares),
+        cmocka_unit_test(with_keys_only_they_come_in_and_share_nothing),
+        cmocka_unit_test(empty_keys_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
