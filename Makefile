@@ -61,7 +61,7 @@ test-asan: setup
 test-tsan: setup
 	@$(CONFIGURE) --preset tsan
 	@cmake --build --preset tsan -j $(JOBS)
-	@ctest --test-dir build/tsan --output-on-failure -j 2 $(SELECT)
+	@TSAN_OPTIONS=suppressions=$(CURDIR)/tools/tsan.supp:ignore_noninstrumented_modules=1 ctest --test-dir build/tsan --output-on-failure -j 2 $(SELECT)
 
 test-fresh:
 	@tools/test-fresh
