@@ -103,6 +103,7 @@ CAIRN_MUST_CHECK cairn_status cairn_cache_step(cairn_cache *cache, cairn_request
 /* End it in any phase. What was read stays known; the slot is free for others. Can't fail. */
 void cairn_cache_end(cairn_cache *cache, cairn_request *request, cairn_ending ending);
 
+/* Where the request is now. */
 cairn_phase cairn_request_phase(const cairn_request *request);
 /* float[vocab_size] after the last decoded token; borrowed until the next step of the cache. */
 const float *cairn_request_logits(const cairn_request *request);

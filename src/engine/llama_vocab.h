@@ -28,6 +28,7 @@ typedef struct cairn_llama_vocab {
 
 void cairn_llama_vocab_init(cairn_llama_vocab *vocab, const struct llama_model *model);
 
+/* How many token ids there are: 0 <= id < size. */
 uint32_t cairn_llama_vocab_size(const cairn_llama_vocab *vocab);
 
 /*

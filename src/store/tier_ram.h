@@ -84,6 +84,7 @@ void cairn_tier_ram_unpin(cairn_tier_ram *ram, cairn_tier_id id);
 /* Forget a blob, settled or not; absent is fine. The number may not be used again while it is pinned. */
 void cairn_tier_ram_drop(cairn_tier_ram *ram, cairn_tier_id id);
 
+/* Is a settled blob of this number there, and how large is it? */
 bool cairn_tier_ram_has(const cairn_tier_ram *ram, cairn_tier_id id, uint64_t *ret_size);
 void cairn_tier_ram_stats_get(const cairn_tier_ram *ram, cairn_tier_stats *ret_stats);
 
