@@ -35,7 +35,8 @@ extern "C" {
  * Test     tests/chat/test_boundary_map.c
  */
 CAIRN_MUST_CHECK cairn_status cairn_chat_boundaries_map(const uint32_t *token_bytes, size_t count_tokens,
-                                                        uint64_t text_bytes, const cairn_chat_boundary *boundaries,
+                                                        uint64_t text_bytes,
+                                                        const cairn_chat_boundary *boundaries,
                                                         size_t count_boundaries, cairn_boundary *out,
                                                         size_t *ret_count);
 

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <mutex>
 
+#include "chat-auto-parser.h"
 #include "json-schema-to-grammar.h"
 #include "llama.h"
 #include "log.h"
@@ -17,7 +18,6 @@
 #include "chat/bridge_internal.h"
 
 using namespace cairn_chat_bridge;
-using json = common_json;
 
 struct cairn_chat {
     Template plain;
@@ -65,13 +65,33 @@ std::string clocks_replace(const std::string &source, std::vector<ClockUse> &clo
     return out + source.substr(done);
 }
 
+/*
+ * Has the library no code of its own for this template? Then it analyses it at each render, which only the parser
+ * needs. Where it has code, that may also change the messages, so only the full way shows the prompt.
+ */
+bool is_analysed(const std::string &text)
+{
+    try {
+        common_chat_template parsed(text, "<s>", "</s>");
+        autoparser::generation_params params;
+        params.messages = json::array({json{{"role", "user"}, {"content", "qzuser"}}});
+        params.add_generation_prompt = true;
+        return !common_chat_try_specialized_template(parsed, parsed.source(), params);
+    } catch (const std::bad_alloc &) {
+        throw;
+    } catch (...) {
+        return false;
+    }
+}
+
 Template template_open(const cairn_chat_source &source, const std::string &text)
 {
     Template tmpl;
     std::string replaced = clocks_replace(text, tmpl.clocks);
-    tmpl.tmpls = common_chat_templates_init((const llama_model *)source.model, replaced.empty() ? "chatml" : replaced,
-                                            source.bos_text != nullptr ? source.bos_text : "",
-                                            source.eos_text != nullptr ? source.eos_text : "");
+    tmpl.tmpls = common_chat_templates_init(
+        (const llama_model *)source.model, replaced.empty() ? "chatml" : replaced,
+        source.bos_text != nullptr ? source.bos_text : "", source.eos_text != nullptr ? source.eos_text : "");
+    tmpl.analysed = is_analysed(common_chat_templates_source(tmpl.tmpls.get()));
     auto caps = common_chat_templates_get_caps(tmpl.tmpls.get());
     tmpl.traits = traits_learn(tmpl, caps["supports_system_role"], caps["supports_object_arguments"]);
     tmpl.openers = openers_learn(tmpl);
@@ -80,7 +100,8 @@ Template template_open(const cairn_chat_source &source, const std::string &text)
 
 std::string model_template(const void *model, const char *name)
 {
-    const char *text = model != nullptr ? llama_model_chat_template((const llama_model *)model, name) : nullptr;
+    const char *text =
+        model != nullptr ? llama_model_chat_template((const llama_model *)model, name) : nullptr;
     return text != nullptr ? text : "";
 }
 
@@ -150,7 +171,8 @@ cairn_chat *chat_open(const cairn_chat_source &source)
         throw;
     } catch (const std::exception &error) {
         std::string why = error.what();
-        refuse("template", "can't be used: " + (why == "std::exception" ? std::string("it does not parse") : why));
+        refuse("template",
+               "can't be used: " + (why == "std::exception" ? std::string("it does not parse") : why));
     }
     return chat.release();
 }
@@ -210,7 +232,8 @@ void schemas_check(const Request &request)
     }
 }
 
-common_chat_params apply(const Template &tmpl, const common_chat_templates_inputs &inputs, const Request &request)
+common_chat_params apply(const Template &tmpl, const common_chat_templates_inputs &inputs,
+                         const Request &request)
 {
     try {
         return common_chat_templates_apply(tmpl.tmpls.get(), inputs);
@@ -223,8 +246,8 @@ common_chat_params apply(const Template &tmpl, const common_chat_templates_input
     }
 }
 
-common_chat_templates_inputs inputs_make(const Template &tmpl, const Request &request, const std::vector<Message> &messages,
-                                         int64_t now_s, bool parallel)
+common_chat_templates_inputs inputs_make(const Template &tmpl, const Request &request,
+                                         const std::vector<Message> &messages, int64_t now_s, bool parallel)
 {
     common_chat_templates_inputs inputs;
     for (const Message &message : messages) {
@@ -238,7 +261,8 @@ common_chat_templates_inputs inputs_make(const Template &tmpl, const Request &re
     inputs.chat_template_kwargs = request.kwargs;
     inputs.enable_thinking = request.enable_thinking;
     inputs.reasoning_format = request.reasoning;
-    inputs.add_generation_prompt = request.add_generation_prompt && request.continuation == COMMON_CHAT_CONTINUATION_NONE;
+    inputs.add_generation_prompt =
+        request.add_generation_prompt && request.continuation == COMMON_CHAT_CONTINUATION_NONE;
     inputs.continue_final_message = request.continuation;
     inputs.now = std::chrono::system_clock::from_time_t((std::time_t)now_s);
     clock_set(tmpl, now_s, inputs.chat_template_kwargs);
@@ -289,9 +313,10 @@ void triggers_set(const common_chat_params &params, Prompt &out)
         if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN) {
             continue; /* made from words by callers of the library that know the vocabulary; none comes from it */
         }
-        kinds.push_back(trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_WORD      ? CAIRN_CHAT_TRIGGER_WORD
-                        : trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN ? CAIRN_CHAT_TRIGGER_PATTERN
-                                                                              : CAIRN_CHAT_TRIGGER_PATTERN_FULL);
+        kinds.push_back(trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_WORD ? CAIRN_CHAT_TRIGGER_WORD
+                        : trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN
+                            ? CAIRN_CHAT_TRIGGER_PATTERN
+                            : CAIRN_CHAT_TRIGGER_PATTERN_FULL);
         out.trigger_texts.push_back(trigger.value);
     }
     for (size_t i = 0; i < kinds.size(); i++) {
@@ -329,8 +354,8 @@ cairn_chat_prompt *render(const cairn_chat &chat, const std::string &body, const
     const Template &tmpl = chat.tool_use && !request.tools.empty() ? *chat.tool_use : chat.plain;
     bool continues = request.continuation != COMMON_CHAT_CONTINUATION_NONE;
     std::vector<Message> messages = shape(request.messages, tmpl.traits);
-    common_chat_templates_inputs inputs =
-        inputs_make(tmpl, request, messages, options.now_s, request.parallel_calls.value_or(chat.caps.parallel_calls));
+    common_chat_templates_inputs inputs = inputs_make(
+        tmpl, request, messages, options.now_s, request.parallel_calls.value_or(chat.caps.parallel_calls));
     common_chat_params params = apply(tmpl, inputs, request);
     narrow(tmpl, request, inputs, params);
     if (continues) {
@@ -371,14 +396,24 @@ cairn_status cairn_chat_open(const cairn_chat_source *source, cairn_chat **ret_c
     return guarded("chat/open", CAIRN_INVALID, reterr, [&] { *ret_chat = chat_open(*source); });
 }
 
-void cairn_chat_close(cairn_chat *chat) { delete chat; }
+void cairn_chat_close(cairn_chat *chat)
+{
+    delete chat;
+}
 
-const cairn_chat_caps *cairn_chat_get_caps(const cairn_chat *chat) { return &chat->caps; }
+const cairn_chat_caps *cairn_chat_get_caps(const cairn_chat *chat)
+{
+    return &chat->caps;
+}
 
-const char *cairn_chat_get_template(const cairn_chat *chat) { return chat->source.c_str(); }
+const char *cairn_chat_get_template(const cairn_chat *chat)
+{
+    return chat->source.c_str();
+}
 
 cairn_status cairn_chat_render(const cairn_chat *chat, const char *request, size_t request_bytes,
-                               const cairn_chat_options *options, cairn_chat_prompt **ret_prompt, cairn_error *reterr)
+                               const cairn_chat_options *options, cairn_chat_prompt **ret_prompt,
+                               cairn_error *reterr)
 {
     return guarded("chat/render", CAIRN_INTERNAL, reterr, [&] {
         const cairn_chat_options none = {};
@@ -409,4 +444,7 @@ cairn_status cairn_chat_schema_to_grammar(const char *schema, size_t schema_byte
     });
 }
 
-void cairn_chat_string_free(char *text) { delete[] text; }
+void cairn_chat_string_free(char *text)
+{
+    delete[] text;
+}

@@ -26,7 +26,10 @@ namespace cairn_chat_bridge
 
 static const char *const PROBE_NEXT_CALL_ID = "callqz002";
 
-static unsigned bit(cairn_role role) { return 1u << (unsigned)role; }
+static unsigned bit(cairn_role role)
+{
+    return 1u << (unsigned)role;
+}
 
 static size_t common_prefix(const std::string &a, const std::string &b)
 {
@@ -46,10 +49,10 @@ static size_t common_suffix(const std::string &a, const std::string &b)
     return i;
 }
 
-/* Does this text identify a place? Long enough, and not a word of plain prose. */
+/* Does this text identify a place? Long enough, and nothing that stands in plain prose. */
 static bool strong(const std::string &text)
 {
-    return trim(text).size() >= 4 && text.find_first_of("<>[]|:") != std::string::npos;
+    return trim(text).size() >= 4 && text.find_first_of("<>[]|") != std::string::npos;
 }
 
 /* --- at open ------------------------------------------------------------------------------------------------------- */
@@ -89,7 +92,10 @@ static Seam seam_find(const std::optional<std::string> &longer, const std::optio
     seam.closer = between.substr(0, cut);
     seam.opener = between.substr(cut);
     for (const char *own : {"qztool", PROBE_CALL_ID, PROBE_NEXT_CALL_ID}) {
-        seam.opener = seam.opener.substr(0, seam.opener.find(own)); /* the probe's name is not the template's text */
+        /* the probe's names are not the template's text */
+        size_t last = seam.closer.rfind(own);
+        seam.closer = last == std::string::npos ? seam.closer : seam.closer.substr(last + strlen(own));
+        seam.opener = seam.opener.substr(0, seam.opener.find(own));
     }
     seam.found = true;
     return seam;
@@ -106,8 +112,27 @@ static void opener_add(std::vector<Opener> &openers, const std::string &text, si
     openers.push_back({text, offset, bit(role)});
 }
 
+/* After the system message the closer is unknown; where it shows that `shared` begins with another's end, cut that. */
+static std::string shorten_by(const std::string &shared, const std::optional<std::string> &prompt)
+{
+    size_t from = prompt ? prompt->find("qzsys") : std::string::npos;
+    size_t to = from == std::string::npos ? from : prompt->find("qzone", from);
+    if (to == std::string::npos) {
+        return shared;
+    }
+    std::string between = prompt->substr(from, to - from);
+    std::string tail = shared.substr(shared.size() - common_suffix(shared, between));
+    size_t tag = tail.find_first_of("<[");
+    if (tail.size() == shared.size() || tag == std::string::npos) {
+        return shared;
+    }
+    tail = tail.substr(tag); /* not from inside a tag */
+    return strong(tail) ? tail : shared;
+}
+
 /* The part that all seams of a role share becomes its opener; a seam that shares nothing stands alone. */
-static void openers_of_role(std::vector<Opener> &openers, const std::vector<Seam> &seams, cairn_role role)
+static void openers_of_role(std::vector<Opener> &openers, const std::vector<Seam> &seams, cairn_role role,
+                            const std::optional<std::string> &after_system = std::nullopt)
 {
     std::string shared;
     for (const Seam &seam : seams) {
@@ -135,7 +160,7 @@ static void openers_of_role(std::vector<Opener> &openers, const std::vector<Seam
         }
     }
     if (!shared.empty()) {
-        opener_add(openers, shared, 0, role);
+        opener_add(openers, shorten_by(shared, after_system), 0, role);
     }
 }
 
@@ -151,24 +176,27 @@ static void openers_from_library(const Template &tmpl, std::vector<Opener> &open
         inputs.messages.push_back(make_msg("user", "qzuser"));
         common_chat_params params = common_chat_templates_apply(tmpl.tmpls.get(), inputs);
         std::optional<std::string> closed = render_plain(tmpl, inputs.messages, {});
-        bool always_opens = closed && *closed == params.prompt;
+        bool always_opens = closed && closed == render_plain(tmpl, inputs.messages, {}, true);
         unsigned known = 0, listed = 0;
         for (const common_chat_msg_delimiter &delimiter : params.message_delimiters.delimiters) {
-            listed |= strong(delimiter.delimiter) ? bit(role_of(common_chat_role_to_string(delimiter.role))) : 0u;
+            listed |= delimiter.delimiter.size() < 4
+                          ? 0u
+                          : bit(role_of(common_chat_role_to_string(delimiter.role)));
         }
         if (always_opens) {
             for (Opener &opener : openers) {
                 opener.roles &= ~listed;
             }
-            openers.erase(std::remove_if(openers.begin(), openers.end(), [](const Opener &o) { return o.roles == 0; }),
-                          openers.end());
+            openers.erase(
+                std::remove_if(openers.begin(), openers.end(), [](const Opener &o) { return o.roles == 0; }),
+                openers.end());
         }
         for (const Opener &opener : openers) {
             known |= opener.roles;
         }
         for (const common_chat_msg_delimiter &delimiter : params.message_delimiters.delimiters) {
             cairn_role role = role_of(common_chat_role_to_string(delimiter.role));
-            if ((known & bit(role)) == 0 && strong(delimiter.delimiter)) {
+            if ((known & bit(role)) == 0 && delimiter.delimiter.size() >= 4) {
                 opener_add(openers, delimiter.delimiter, 0, role);
             }
         }
@@ -196,14 +224,16 @@ std::vector<Opener> openers_learn(const Template &tmpl)
     const common_chat_msg mid = make_msg("system", "qzmid");
     auto render = [&](const Conversation &conversation, bool tools = false) {
         return render_plain(tmpl, conversation,
-                            tools ? std::vector<common_chat_tool>{make_tool("qztool")} : std::vector<common_chat_tool>{});
+                            tools ? std::vector<common_chat_tool>{make_tool("qztool")}
+                                  : std::vector<common_chat_tool>{});
     };
 
     auto u = render({one}), ua = render({one, two}), uau = render({one, two, three});
     auto all = render({one, two, three, four, five});
     auto uth = render({one, two, three, thought});
     auto uc = render({one, call}, true), ucr = render({one, call, result}, true);
-    auto ucra = render({one, call, result, two, three}, true), ucru = render({one, call, result, three}, true);
+    auto ucra = render({one, call, result, two, three}, true),
+         ucru = render({one, call, result, three}, true);
     auto ucc = render({one, calls, result}, true), uccr = render({one, calls, result, second}, true);
     std::vector<Opener> openers;
     openers_of_role(openers,
@@ -214,7 +244,7 @@ std::vector<Opener> openers_learn(const Template &tmpl)
     openers_of_role(openers,
                     {seam_find(all, ua, "qztwo", "qzthree"), seam_find(ucra, ua, "qztwo", "qzthree"),
                      seam_find(ucru, ucr, "qzresult", "qzthree")},
-                    CAIRN_ROLE_USER);
+                    CAIRN_ROLE_USER, render({make_msg("system", "qzsys"), one}));
     openers_of_role(openers, {seam_find(ucr, uc, "qzvalue", "qzresult")}, CAIRN_ROLE_TOOL);
     openers_of_role(openers, {seam_find(uccr, ucc, "qzresult", "qzsecond")}, CAIRN_ROLE_TOOL);
     if (tmpl.traits.system_anywhere) {
@@ -229,8 +259,8 @@ std::vector<Opener> openers_learn(const Template &tmpl)
 /* --- in a request's prompt ------------------------------------------------------------------------------------------ */
 
 struct Match {
-    size_t begin, end;  /* of the matched text */
-    size_t at;          /* where the message starts */
+    size_t begin, end; /* of the matched text */
+    size_t at;         /* where the message starts */
     unsigned roles;
     bool dropped = false;
 };
@@ -251,7 +281,8 @@ static std::vector<Match> matches_find(const std::string &prompt, const std::vec
     for (const Match &match : all) {
         if (out.empty() || match.begin >= out.back().end) {
             out.push_back(match);
-        } else if (match.begin == out.back().begin && match.end == out.back().end && match.at == out.back().at) {
+        } else if (match.begin == out.back().begin && match.end == out.back().end &&
+                   match.at == out.back().at) {
             out.back().roles |= match.roles;
         }
     }
@@ -349,9 +380,10 @@ class Assigner
 
     void run()
     {
-        careful_ = std::any_of(in_.request.tools.begin(), in_.request.tools.end(), [&](const common_chat_tool &tool) {
-            return holds_opener(tool.description, openers_) || holds_opener(tool.parameters, openers_);
-        });
+        careful_ = std::any_of(
+            in_.request.tools.begin(), in_.request.tools.end(), [&](const common_chat_tool &tool) {
+                return holds_opener(tool.description, openers_) || holds_opener(tool.parameters, openers_);
+            });
         for (size_t k = 0; k < in_.messages.size() && !careful_; k++) {
             for (const std::string &text : texts_of(in_.messages[k].msg)) {
                 careful_ = careful_ || holds_opener(text, openers_);
@@ -414,7 +446,8 @@ class Assigner
                 if (stands_behind(msg, matches_[i].end)) {
                     return i;
                 }
-            } else if (probes.empty() || std::any_of(probes.begin(), probes.end(), [&](const std::string &probe) {
+            } else if (probes.empty() ||
+                       std::any_of(probes.begin(), probes.end(), [&](const std::string &probe) {
                            return find_within(prompt, probe, matches_[i].end, end) != std::string::npos;
                        })) {
                 return i;
@@ -521,6 +554,7 @@ static size_t prefix_render(const BoundsInput &in, size_t count)
     inputs.messages.resize(count);
     inputs.continue_final_message = COMMON_CHAT_CONTINUATION_NONE;
     inputs.add_generation_prompt = false;
+    inputs.force_pure_content = in.tmpl.analysed;
     try {
         std::string shorter = common_chat_templates_apply(in.tmpl.tmpls.get(), inputs).prompt;
         bool is_prefix = in.params.prompt.compare(0, shorter.size(), shorter) == 0;
@@ -539,6 +573,7 @@ static size_t system_end_render(const BoundsInput &in, size_t lead)
     inputs.messages.resize(lead);
     inputs.continue_final_message = COMMON_CHAT_CONTINUATION_NONE;
     inputs.add_generation_prompt = false;
+    inputs.force_pure_content = in.tmpl.analysed;
     try {
         inputs.messages.push_back(make_msg("user", "qz0"));
         std::string a = common_chat_templates_apply(in.tmpl.tmpls.get(), inputs).prompt;
@@ -587,11 +622,13 @@ Bounds bounds_find(const BoundsInput &in)
     /* the opener first: it is known without any search */
     Bounds bounds;
     const std::string &opener = in.params.generation_prompt;
-    bool ends = opener.size() <= prompt.size() && prompt.compare(prompt.size() - opener.size(), opener.size(), opener) == 0;
+    bool ends = opener.size() <= prompt.size() &&
+                prompt.compare(prompt.size() - opener.size(), opener.size(), opener) == 0;
     bounds.opener_at = ends ? prompt.size() - opener.size() : prompt.size();
     size_t trailing = assigned.trailing_opener();
     if (trailing != Assigner::NONE && trailing < bounds.opener_at && in.inputs.add_generation_prompt) {
-        bounds.opener_at = trailing; /* the library's text starts inside the opener ("|assistant|>"), or is missing */
+        bounds.opener_at =
+            trailing; /* the library's text starts inside the opener ("|assistant|>"), or is missing */
     }
     out.add(bounds.opener_at, CAIRN_BOUNDARY_OPENER, in.request.count_messages, CAIRN_ROLE_ASSISTANT);
 
@@ -600,7 +637,8 @@ Bounds bounds_find(const BoundsInput &in)
         system_end = system_end_render(in, lead);
     }
     if (system_end != Assigner::NONE) {
-        out.add(system_end, CAIRN_BOUNDARY_SYSTEM_END, lead < count ? in.messages[lead].index : in.request.count_messages,
+        out.add(system_end, CAIRN_BOUNDARY_SYSTEM_END,
+                lead < count ? in.messages[lead].index : in.request.count_messages,
                 lead < count ? role_of(in.messages[lead].msg.role) : CAIRN_ROLE_ASSISTANT);
     }
     for (size_t k = 0; k < count; k++) {
@@ -620,7 +658,8 @@ Bounds bounds_find(const BoundsInput &in)
         bool mark = in.messages[k].mark || (in.request.tools_mark && k + 1 == std::max<size_t>(lead, 1));
         size_t after = k + 1 < count ? assigned.at(k + 1) : bounds.opener_at;
         if (mark && after != Assigner::NONE) {
-            out.add(after, CAIRN_BOUNDARY_MARK, k + 1 < count ? in.messages[k + 1].index : in.request.count_messages,
+            out.add(after, CAIRN_BOUNDARY_MARK,
+                    k + 1 < count ? in.messages[k + 1].index : in.request.count_messages,
                     k + 1 < count ? role_of(in.messages[k + 1].msg.role) : CAIRN_ROLE_ASSISTANT);
         }
     }

@@ -33,7 +33,9 @@ namespace cairn_chat_bridge
 struct Refusal : std::exception {
     cairn_status status;
     std::string detail;
-    Refusal(cairn_status status_in, std::string detail_in) : status(status_in), detail(std::move(detail_in)) {}
+    Refusal(cairn_status status_in, std::string detail_in) : status(status_in), detail(std::move(detail_in))
+    {
+    }
     const char *what() const noexcept override { return detail.c_str(); }
 };
 
@@ -97,6 +99,8 @@ struct ClockUse {
 struct Template {
     common_chat_templates_ptr tmpls;
     std::vector<ClockUse> clocks;
+    bool analysed =
+        false; /* the library derives its parser from the template each time: 4 to 25 ms a render */
     Traits traits;
     std::vector<Opener> openers;
 };
@@ -110,9 +114,9 @@ std::string trim(const std::string &text);
 /* bridge_shape.cpp */
 std::vector<Message> shape(const std::vector<Message> &messages, const Traits &traits);
 Traits traits_learn(const Template &tmpl, bool caps_system_role, bool caps_object_arguments);
-/* Render without opener; nothing when the template refuses. */
+/* Render a small conversation; nothing when the template refuses. */
 std::optional<std::string> render_plain(const Template &tmpl, const std::vector<common_chat_msg> &messages,
-                                        const std::vector<common_chat_tool> &tools);
+                                        const std::vector<common_chat_tool> &tools, bool opener = false);
 common_chat_msg make_msg(const char *role, const std::string &content);
 common_chat_msg make_call(const std::string &name, const std::string &arguments, const std::string &id,
                           const std::string &content);

@@ -103,7 +103,8 @@ static void check_depth(const std::string &text, uint32_t depth_max, const std::
             in_string = true;
         } else if (c == '[' || c == '{') {
             if (++depth > depth_max) {
-                refuse(path, "nested deeper than " + std::to_string(depth_max) + " levels, at byte " + std::to_string(i));
+                refuse(path, "nested deeper than " + std::to_string(depth_max) + " levels, at byte " +
+                                 std::to_string(i));
             }
         } else if ((c == ']' || c == '}') && depth > 0) {
             depth--;
@@ -114,8 +115,8 @@ static void check_depth(const std::string &text, uint32_t depth_max, const std::
 /* The library's message names itself first and repeats the text last: keep the middle. */
 static std::string json_complaint(const std::string &what)
 {
-    size_t begin = what.find("parse error");
-    std::string text = begin == std::string::npos ? what : what.substr(begin);
+    size_t begin = what.find("] ");
+    std::string text = begin == std::string::npos ? what : what.substr(begin + 2);
     size_t end = text.find("; last read");
     return end == std::string::npos ? text : text.substr(0, end);
 }
@@ -145,8 +146,8 @@ static void part_parse(const json &part, const std::string &path, Message &messa
     std::string type = string_at(part, "type", path);
     message.mark = message.mark || has_mark(part);
     const char *key = type == "refusal" ? "refusal" : type == "thinking" ? "thinking" : "text";
-    if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal" && type != "thinking" &&
-        type != "reasoning") {
+    if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal" &&
+        type != "thinking" && type != "reasoning") {
         if (type.empty()) {
             refuse(path + ".type", "missing");
         }
@@ -252,8 +253,8 @@ static Message message_parse(const json &value, const std::string &path)
     std::string role = string_at(value, "role", path);
     std::string plain = role == "developer" ? "system" : role == "function" ? "tool" : role;
     if (role_of(plain) == CAIRN_ROLE_NONE) {
-        refuse(path + ".role", "unknown role " + quoted(role) +
-                                   "; known are system, developer, user, assistant and tool");
+        refuse(path + ".role",
+               "unknown role " + quoted(role) + "; known are system, developer, user, assistant and tool");
     }
     message.msg.role = plain;
     message.mark = has_mark(value);
@@ -331,7 +332,8 @@ static common_chat_tool tool_parse(const json &tool, const std::string &path)
     }
     std::string type = string_at(tool, "type", path);
     if (type != "function") {
-        refuse(path + ".type", type.empty() ? "missing" : "only \"function\" is supported, is " + quoted(type));
+        refuse(path + ".type",
+               type.empty() ? "missing" : "only \"function\" is supported, is " + quoted(type));
     }
     const json *function = find_set(tool, "function");
     if (function == nullptr || !function->is_object()) {
@@ -383,7 +385,8 @@ static void tool_choice_parse(const json &body, Request &request)
     } else if (text == "none") {
         request.tool_choice = COMMON_CHAT_TOOL_CHOICE_NONE;
     } else if (text != "auto") {
-        refuse("tool_choice", "must be \"auto\", \"none\", \"required\" or name a function, is " + quoted(text));
+        refuse("tool_choice",
+               "must be \"auto\", \"none\", \"required\" or name a function, is " + quoted(text));
     }
 }
 
@@ -438,7 +441,8 @@ static void response_format_parse(const json &format, Request &request)
         }
         schema_set(*schema, "response_format.json_schema.schema", request);
     } else if (type != "text") {
-        refuse("response_format.type", "must be \"text\", \"json_object\" or \"json_schema\", is " + quoted(type));
+        refuse("response_format.type",
+               "must be \"text\", \"json_object\" or \"json_schema\", is " + quoted(type));
     }
 }
 
@@ -462,7 +466,8 @@ static void constraint_parse(const json &body, Request &request)
     if (!request.grammar.empty() && !request.json_schema.empty()) {
         refuse("grammar", "can't be used together with a JSON schema");
     }
-    if (!request.grammar.empty() && !request.tools.empty() && request.tool_choice != COMMON_CHAT_TOOL_CHOICE_NONE) {
+    if (!request.grammar.empty() && !request.tools.empty() &&
+        request.tool_choice != COMMON_CHAT_TOOL_CHOICE_NONE) {
         refuse("grammar", "can't be used together with tools; set tool_choice to \"none\"");
     }
     if (request.grammar.compare(0, 11, "%llguidance") == 0) {
@@ -477,7 +482,8 @@ static void kwargs_add(const json &object, const std::string &path, Request &req
     if (!object.is_object()) {
         wrong_type(path, "an object", object);
     }
-    static const std::set<std::string> taken = {"messages", "tools", "bos_token", "eos_token", "add_generation_prompt"};
+    static const std::set<std::string> taken = {"messages", "tools", "bos_token", "eos_token",
+                                                "add_generation_prompt"};
     for (const auto &[name, value] : object.items()) {
         if (taken.count(name) != 0 || name.compare(0, 10, "cairn_now_") == 0) {
             refuse(path + "." + name, "is set by the server");
@@ -495,7 +501,8 @@ static void thinking_parse(const json &body, Request &request)
     auto found = request.kwargs.find("enable_thinking");
     if (found != request.kwargs.end()) {
         if (found->second != "true" && found->second != "false") {
-            refuse("chat_template_kwargs.enable_thinking", "must be true or false, is " + quoted(found->second));
+            refuse("chat_template_kwargs.enable_thinking",
+                   "must be true or false, is " + quoted(found->second));
         }
         request.enable_thinking = found->second == "true";
     }
@@ -528,8 +535,10 @@ static void continuation_parse(const json &body, Request &request)
     const json *wanted = find_set(body, "continue_final_message");
     std::optional<bool> opener = bool_at(body, "add_generation_prompt");
     request.add_generation_prompt = opener.value_or(true);
-    bool declined = (wanted != nullptr && wanted->is_boolean() && !wanted->get<bool>()) || opener.value_or(false);
-    bool asked = wanted != nullptr && common_chat_continuation_parse(*wanted) != COMMON_CHAT_CONTINUATION_NONE;
+    bool declined =
+        (wanted != nullptr && wanted->is_boolean() && !wanted->get<bool>()) || opener.value_or(false);
+    bool asked =
+        wanted != nullptr && common_chat_continuation_parse(*wanted) != COMMON_CHAT_CONTINUATION_NONE;
     const common_chat_msg &last = request.messages.back().msg;
     bool possible = last.role == "assistant" && last.tool_calls.empty();
     if (wanted != nullptr && !asked && !(wanted->is_boolean() && !wanted->get<bool>())) {

@@ -43,17 +43,19 @@ common_chat_msg make_result(const std::string &name, const std::string &id, cons
 
 common_chat_tool make_tool(const std::string &name)
 {
-    return {name, "A probe.", R"({"type":"object","properties":{"qzkey":{"type":"string"}},"required":["qzkey"]})"};
+    return {name, "A probe.",
+            R"({"type":"object","properties":{"qzkey":{"type":"string"}},"required":["qzkey"]})"};
 }
 
 std::optional<std::string> render_plain(const Template &tmpl, const std::vector<common_chat_msg> &messages,
-                                        const std::vector<common_chat_tool> &tools)
+                                        const std::vector<common_chat_tool> &tools, bool opener)
 {
     try {
         common_chat_templates_inputs inputs;
         inputs.messages = messages;
         inputs.tools = tools;
-        inputs.add_generation_prompt = false;
+        inputs.add_generation_prompt = opener;
+        inputs.force_pure_content = tmpl.analysed; /* the text alone is wanted */
         inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
         inputs.chat_template_kwargs["datetime"] = "\"Jan 01 1970\"";
         inputs.chat_template_kwargs["date_string"] = "\"01 Jan 1970\"";
@@ -97,17 +99,22 @@ Traits traits_learn(const Template &tmpl, bool caps_system_role, bool caps_objec
 {
     const common_chat_msg sys = make_msg("system", "qzsys"), more = make_msg("system", "qzmore");
     const common_chat_msg user = make_msg("user", "qzuser"), next = make_msg("user", "qznext");
-    const common_chat_msg answer = make_msg("assistant", "qzanswer"), again = make_msg("assistant", "qzagain");
+    const common_chat_msg answer = make_msg("assistant", "qzanswer"),
+                          again = make_msg("assistant", "qzagain");
     Traits traits;
     traits.object_arguments = caps_object_arguments;
     traits.system_role = caps_system_role && renders(tmpl, {sys, user}, {"qzsys", "qzuser"});
-    traits.system_repeated = traits.system_role && renders(tmpl, {sys, more, user}, {"qzsys", "qzmore", "qzuser"});
-    traits.system_anywhere = traits.system_role && renders(tmpl, {sys, user, answer, more, next, again},
-                                                           {"qzsys", "qzuser", "qzanswer", "qzmore", "qznext"});
+    traits.system_repeated =
+        traits.system_role && renders(tmpl, {sys, more, user}, {"qzsys", "qzmore", "qzuser"});
+    traits.system_anywhere =
+        traits.system_role && renders(tmpl, {sys, user, answer, more, next, again},
+                                      {"qzsys", "qzuser", "qzanswer", "qzmore", "qznext"});
     traits.users_repeated = renders(tmpl, {user, next, answer, user}, {"qzuser", "qznext", "qzanswer"});
-    traits.assistants_repeated = renders(tmpl, {user, answer, again, next}, {"qzuser", "qzanswer", "qzagain", "qznext"});
-    traits.assistant_first = traits.system_role ? renders(tmpl, {sys, answer, user}, {"qzsys", "qzanswer", "qzuser"})
-                                                : renders(tmpl, {answer, user}, {"qzanswer", "qzuser"});
+    traits.assistants_repeated =
+        renders(tmpl, {user, answer, again, next}, {"qzuser", "qzanswer", "qzagain", "qznext"});
+    traits.assistant_first = traits.system_role
+                                 ? renders(tmpl, {sys, answer, user}, {"qzsys", "qzanswer", "qzuser"})
+                                 : renders(tmpl, {answer, user}, {"qzanswer", "qzuser"});
     traits.no_user = traits.system_role && renders(tmpl, {sys}, {"qzsys"}) &&
                      renders(tmpl, {sys, answer}, {"qzsys", "qzanswer"});
     if (!takes_call_id(tmpl, "call_0123456789abcdef")) {
@@ -139,7 +146,8 @@ static void join(Message &to, const Message &from)
     std::string before = text_of(to.msg), after = text_of(from.msg);
     set_text(to.msg, before.empty() ? after : after.empty() ? before : before + "\n\n" + after);
     if (!from.msg.reasoning_content.empty()) {
-        to.msg.reasoning_content += (to.msg.reasoning_content.empty() ? "" : "\n\n") + from.msg.reasoning_content;
+        to.msg.reasoning_content +=
+            (to.msg.reasoning_content.empty() ? "" : "\n\n") + from.msg.reasoning_content;
     }
     to.msg.tool_calls.insert(to.msg.tool_calls.end(), from.msg.tool_calls.begin(), from.msg.tool_calls.end());
     to.mark = to.mark || from.mark;
@@ -148,7 +156,8 @@ static void join(Message &to, const Message &from)
 /* Nine letters or digits that depend on the whole id (FNV-1a, base 36). */
 static std::string short_id(const std::string &id)
 {
-    bool fits = id.size() == 9 && std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isalnum(c); });
+    bool fits =
+        id.size() == 9 && std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isalnum(c); });
     if (fits) {
         return id;
     }
@@ -205,7 +214,8 @@ static void calls_to_text(std::vector<Message> &messages)
         } else if (!msg.tool_calls.empty()) {
             std::string text = text_of(msg);
             for (const common_chat_tool_call &call : msg.tool_calls) {
-                text += (text.empty() ? "" : "\n") + std::string("Call of ") + call.name + ": " + call.arguments;
+                text +=
+                    (text.empty() ? "" : "\n") + std::string("Call of ") + call.name + ": " + call.arguments;
             }
             set_text(msg, text);
             msg.tool_calls.clear();
@@ -223,7 +233,8 @@ static void system_fit(std::vector<Message> &messages, const Traits &traits)
         for (size_t i = lead; i < messages.size(); i++) {
             if (messages[i].msg.role == "system") {
                 messages[i].msg.role = "user";
-                set_text(messages[i].msg, "<system-reminder>\n" + text_of(messages[i].msg) + "\n</system-reminder>");
+                set_text(messages[i].msg,
+                         "<system-reminder>\n" + text_of(messages[i].msg) + "\n</system-reminder>");
             }
         }
     }
@@ -250,7 +261,8 @@ static void roles_fit(std::vector<Message> &messages, const Traits &traits)
     while (first < messages.size() && messages[first].msg.role == "system") {
         first++;
     }
-    bool any_user = std::any_of(messages.begin(), messages.end(), [](const Message &m) { return m.msg.role == "user"; });
+    bool any_user =
+        std::any_of(messages.begin(), messages.end(), [](const Message &m) { return m.msg.role == "user"; });
     bool leads = first < messages.size() && messages[first].msg.role != "user";
     if ((leads && !traits.assistant_first) || (!any_user && !traits.no_user)) {
         Message filler;
@@ -262,7 +274,8 @@ static void roles_fit(std::vector<Message> &messages, const Traits &traits)
     for (Message &message : messages) {
         const std::string &role = message.msg.role;
         bool together = !out.empty() && out.back().msg.role == role &&
-                        ((role == "user" && !traits.users_repeated) || (role == "assistant" && !traits.assistants_repeated));
+                        ((role == "user" && !traits.users_repeated) ||
+                         (role == "assistant" && !traits.assistants_repeated));
         if (together) {
             join(out.back(), message);
         } else {

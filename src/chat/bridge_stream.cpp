@@ -14,7 +14,10 @@
  */
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
+
+#include "chat-peg-parser.h"
 
 #include "chat/bridge_internal.h"
 
@@ -60,7 +63,8 @@ struct Format {
         format.params.format = (common_chat_format)saved.at("format").get<int>();
         format.params.generation_prompt = saved.at("opener").get<std::string>();
         format.split = saved.at("split").get<bool>();
-        format.params.reasoning_format = format.split ? COMMON_REASONING_FORMAT_DEEPSEEK : COMMON_REASONING_FORMAT_NONE;
+        format.params.reasoning_format =
+            format.split ? COMMON_REASONING_FORMAT_DEEPSEEK : COMMON_REASONING_FORMAT_NONE;
         format.params.is_continuation = saved.at("continues").get<bool>();
         format.params.parser.load(saved.at("parser").get<std::string>());
         format.think_start = saved.at("think_start").get<std::string>();
@@ -131,7 +135,11 @@ class Utf8
     static int look(const char *text, size_t size, size_t *length)
     {
         unsigned char lead = (unsigned char)text[0];
-        size_t need = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+        size_t need = lead < 0x80                   ? 1
+                      : lead >= 0xC2 && lead < 0xE0 ? 2
+                      : lead >= 0xE0 && lead < 0xF0 ? 3
+                      : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                    : 0;
         *length = 1;
         if (need == 0) {
             return BAD;
@@ -164,8 +172,10 @@ class Stream
 {
   public:
     Stream(std::optional<Format> format, const cairn_chat_stream_options &options)
-        : format_(std::move(format)), id_prefix_(options.call_id_prefix != nullptr ? options.call_id_prefix : "call_"),
-          whole_(options.whole), text_bytes_max_(options.text_bytes_max != 0 ? options.text_bytes_max : (size_t)64 << 20)
+        : format_(std::move(format)),
+          id_prefix_(options.call_id_prefix != nullptr ? options.call_id_prefix : "call_"),
+          whole_(options.whole),
+          text_bytes_max_(options.text_bytes_max != 0 ? options.text_bytes_max : (size_t)64 << 20)
     {
         common_chat_msg given;
         if (format_ && format_->params.is_continuation && parse("", given)) {
@@ -181,7 +191,8 @@ class Stream
             throw Refusal(CAIRN_INVALID, "the answer was finished before");
         }
         if (size > text_bytes_max_ - std::min(text_bytes_max_, text_.size())) {
-            throw Refusal(CAIRN_LIMIT, "the answer is longer than " + std::to_string(text_bytes_max_) + " bytes");
+            throw Refusal(CAIRN_LIMIT,
+                          "the answer is longer than " + std::to_string(text_bytes_max_) + " bytes");
         }
         utf8_.feed(bytes, size, text_);
         if (!whole_) {
@@ -216,7 +227,8 @@ class Stream
         json out = json::array();
         for (const Piece &piece : pieces_) {
             if (piece.kind != Piece::CALL) {
-                out.push_back(json{{piece.kind == Piece::CONTENT ? "content" : "reasoning_content", piece.text}});
+                out.push_back(
+                    json{{piece.kind == Piece::CONTENT ? "content" : "reasoning_content", piece.text}});
                 continue;
             }
             json delta = {{"index", piece.call}};
@@ -247,9 +259,11 @@ class Stream
         if (!now_.tool_calls.empty()) {
             json calls = json::array();
             for (size_t i = 0; i < now_.tool_calls.size(); i++) {
-                calls.push_back(json{{"id", now_.tool_calls[i].id},
-                                     {"type", "function"},
-                                     {"function", {{"name", now_.tool_calls[i].name}, {"arguments", now_.tool_calls[i].arguments}}}});
+                calls.push_back(
+                    json{{"id", now_.tool_calls[i].id},
+                         {"type", "function"},
+                         {"function",
+                          {{"name", now_.tool_calls[i].name}, {"arguments", now_.tool_calls[i].arguments}}}});
             }
             out["tool_calls"] = calls;
         }
@@ -262,21 +276,51 @@ class Stream
     std::string out_deltas, out_message; /* what the C side borrows */
 
   private:
-    /* False: the text can't be a beginning of anything in this format. */
-    bool parse(const std::string &text, common_chat_msg &ret) const
+    /*
+     * False: the text can't be a beginning of anything in this format. common_chat_parse would not do: it gives a
+     * message even when it stopped half way, and what it did not read would be lost.
+     *
+     *   ret_end [out]  set when it stopped half way: the length of text that `ret` stands for
+     */
+    bool parse(const std::string &text, common_chat_msg &ret, size_t *ret_end = nullptr) const
     {
-        if (!format_) {
+        if (!format_ || format_->params.parser.empty()) {
             ret.content = text;
             return true;
         }
         try {
-            ret = common_chat_parse(text, /* is_partial = */ false, format_->params);
-            return true;
+            const std::string all = format_->params.generation_prompt + text;
+            common_peg_parse_context context(all, COMMON_PEG_PARSE_FLAG_LENIENT);
+            common_peg_parse_result result = format_->params.parser.parse(context);
+            if (result.fail()) {
+                return false;
+            }
+            bool all_read = !result.success() || blank(all, result.end);
+            if (!all_read && (ret_end == nullptr || result.end < all.size() - text.size())) {
+                return false;
+            }
+            std::unique_ptr<common_chat_peg_mapper> mapper = mapper_new(ret);
+            mapper->from_ast(context.ast, result);
+            if (!all_read) {
+                *ret_end = result.end - (all.size() - text.size());
+            }
+            return all_read;
         } catch (const std::bad_alloc &) {
             throw;
         } catch (...) {
             return false;
         }
+    }
+
+    std::unique_ptr<common_chat_peg_mapper> mapper_new(common_chat_msg &msg) const
+    {
+        if (format_->params.format == COMMON_CHAT_FORMAT_PEG_GEMMA4) {
+            return std::make_unique<common_chat_peg_gemma4_mapper>(msg);
+        }
+        if (format_->params.format == COMMON_CHAT_FORMAT_PEG_MINIMAX_M3) {
+            return std::make_unique<common_chat_peg_minimax_m3_mapper>(msg);
+        }
+        return std::make_unique<common_chat_peg_mapper>(msg);
     }
 
     /* Parse at every length that is due. */
@@ -314,45 +358,57 @@ class Stream
         }
     }
 
+    /* From now on there is no format. Where the parser says how far it came, the rest is content. */
     void leave_format(size_t length)
     {
+        const std::string text = text_.substr(0, length);
+        common_chat_msg msg;
+        size_t end = SIZE_MAX;
+        (void)parse(text, msg, &end);
         broken_ = true;
+        tail_ = end;
+        if (end != SIZE_MAX && accept(msg, true)) {
+            base_ = now_;
+            return;
+        }
         base_ = now_;
-        follow_ = now_.tool_calls.empty();
-        if (follow_) {
-            common_chat_msg msg = plain(text_.substr(0, length), false);
-            follow_ = starts_with(msg.reasoning_content, now_.reasoning_content) && starts_with(msg.content, now_.content);
+        tail_ = good_;
+        if (now_.tool_calls.empty()) {
+            msg = plain_all(text, false);
+            bool extended =
+                extends(now_.reasoning_content, msg.reasoning_content) && extends(now_.content, msg.content);
+            tail_ = extended ? SIZE_MAX : tail_;
         }
     }
 
-    /*
-     * The text without a format. Reasoning is still told apart where its tags are known; if that contradicts what was
-     * sent, everything behind the last text that fitted is content.
-     */
+    /* What the text is without a format. */
     common_chat_msg plain(const std::string &text, bool last) const
     {
-        common_chat_msg msg = base_;
-        if (!follow_) {
-            msg.content += text.substr(std::min(good_, text.size()));
-            return msg;
+        if (tail_ == SIZE_MAX) {
+            return plain_all(text, last);
         }
-        msg = given_;
+        common_chat_msg msg = base_;
+        msg.content += text.substr(std::min(tail_, text.size()));
+        return msg;
+    }
+
+    /* The whole text without a format: reasoning is still told apart where its tags are known. */
+    common_chat_msg plain_all(const std::string &text, bool last) const
+    {
+        common_chat_msg msg = given_;
         if (!given_.content.empty() || !format_ || !format_->split || format_->think_start.empty()) {
             msg.content += text;
             return msg;
         }
         size_t begin = text.find_first_not_of(" \t\r\n");
-        size_t body = 0;
-        bool thinks = opener_thinks() || !given_.reasoning_content.empty();
-        if (!thinks && begin != std::string::npos && text.compare(begin, format_->think_start.size(), format_->think_start) == 0) {
-            thinks = true;
-            body = begin + format_->think_start.size();
+        if (opener_thinks() || !given_.reasoning_content.empty()) {
+            split_thought(text, last, msg);
+        } else if (begin != std::string::npos &&
+                   starts_with(text.substr(begin, format_->think_start.size()), format_->think_start)) {
+            split_thought(text.substr(begin + format_->think_start.size()), last, msg);
+        } else {
+            msg.content += last || begin != std::string::npos ? text : "";
         }
-        if (!thinks) {
-            msg.content += last ? text : text.substr(0, begin == std::string::npos ? 0 : text.size());
-            return msg;
-        }
-        split_thought(text.substr(body), last, msg);
         return msg;
     }
 
@@ -377,10 +433,8 @@ class Stream
                 }
             }
         }
-        if (given_.reasoning_content.empty()) {
-            thought = trim(thought);
-        }
-        msg.reasoning_content += thought;
+        size_t first = given_.reasoning_content.empty() ? thought.find_first_not_of(" \t\r\n") : 0;
+        msg.reasoning_content += first == std::string::npos ? "" : thought.substr(first);
         if (end != std::string::npos) {
             std::string rest = text.substr(end + tag);
             size_t begin = rest.find_first_not_of(" \t\r\n");
@@ -395,15 +449,16 @@ class Stream
         if (open == std::string::npos) {
             return false;
         }
-        return std::none_of(format_->think_ends.begin(), format_->think_ends.end(),
-                            [&](const std::string &close) { return opener.find(close, open) != std::string::npos; });
+        return std::none_of(
+            format_->think_ends.begin(), format_->think_ends.end(),
+            [&](const std::string &close) { return opener.find(close, open) != std::string::npos; });
     }
 
     /* Take `next` when it extends what was sent, and note the deltas. False: it contradicts. */
     bool accept(common_chat_msg &next, bool last)
     {
-        if (!extends(now_.reasoning_content, next.reasoning_content) || !extends(now_.content, next.content) ||
-            next.tool_calls.size() < now_.tool_calls.size()) {
+        if (!extends(now_.reasoning_content, next.reasoning_content) ||
+            !extends(now_.content, next.content) || next.tool_calls.size() < now_.tool_calls.size()) {
             return false;
         }
         /* a call is sent when its name can't grow any more */
@@ -466,15 +521,16 @@ class Stream
     bool whole_;
     size_t text_bytes_max_;
     Utf8 utf8_;
-    std::string text_;       /* all whole characters */
-    size_t next_ = 0;        /* length of the next parse */
-    size_t good_ = 0;        /* longest text that fitted */
-    common_chat_msg given_;  /* of the message that is continued: not part of the answer */
-    common_chat_msg now_;    /* what was sent, with `given_` */
-    common_chat_msg base_;   /* `now_` when the format was left */
+    std::string text_;      /* all whole characters */
+    size_t next_ = 0;       /* length of the next parse */
+    size_t good_ = 0;       /* longest text that fitted */
+    common_chat_msg given_; /* of the message that is continued: not part of the answer */
+    common_chat_msg now_;   /* what was sent, with `given_` */
+    common_chat_msg base_;  /* `now_` when the format was left */
     std::vector<Piece> pieces_;
     bool broken_ = false;
-    bool follow_ = false; /* the plain reading extends what was sent */
+    size_t tail_ =
+        SIZE_MAX; /* text from here on is content behind `base_`; SIZE_MAX: all of it is read anew */
     bool finished_ = false;
 };
 
@@ -497,8 +553,9 @@ static void lend(const std::string &text, cairn_chat_text *out)
     }
 }
 
-cairn_status cairn_chat_stream_new(const char *format, size_t format_bytes, const cairn_chat_stream_options *options,
-                                   cairn_chat_stream **ret_stream, cairn_error *reterr)
+cairn_status cairn_chat_stream_new(const char *format, size_t format_bytes,
+                                   const cairn_chat_stream_options *options, cairn_chat_stream **ret_stream,
+                                   cairn_error *reterr)
 {
     return guarded("chat/stream: new", CAIRN_INVALID, reterr, [&] {
         const cairn_chat_stream_options none = {};
@@ -510,7 +567,10 @@ cairn_status cairn_chat_stream_new(const char *format, size_t format_bytes, cons
     });
 }
 
-void cairn_chat_stream_free(cairn_chat_stream *stream) { delete stream; }
+void cairn_chat_stream_free(cairn_chat_stream *stream)
+{
+    delete stream;
+}
 
 cairn_status cairn_chat_stream_feed(cairn_chat_stream *stream, const char *text, size_t text_bytes,
                                     cairn_chat_text *ret_deltas, cairn_error *reterr)
@@ -539,4 +599,7 @@ uint32_t cairn_chat_stream_count_calls(const cairn_chat_stream *stream)
     return (uint32_t)stream->stream.count_calls();
 }
 
-bool cairn_chat_stream_is_broken(const cairn_chat_stream *stream) { return stream->stream.broken(); }
+bool cairn_chat_stream_is_broken(const cairn_chat_stream *stream)
+{
+    return stream->stream.broken();
+}

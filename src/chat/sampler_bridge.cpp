@@ -38,11 +38,13 @@ void check(bool good, const char *field, const char *rule)
 
 void settings_check(const cairn_sampler_settings &s)
 {
-    check(std::isfinite(s.temperature) && s.temperature <= 100.0f, "temperature", "must be a number up to 100");
+    check(std::isfinite(s.temperature) && s.temperature <= 100.0f, "temperature",
+          "must be a number up to 100");
     check(s.top_p > 0.0f && s.top_p <= 1.0f, "top_p", "must be above 0 and at most 1");
     check(s.min_p >= 0.0f && s.min_p <= 1.0f, "min_p", "must be from 0 to 1");
     check(s.typical_p > 0.0f && s.typical_p <= 1.0f, "typical_p", "must be above 0 and at most 1");
-    check(std::isfinite(s.repeat_penalty) && s.repeat_penalty > 0.0f && std::isfinite(1.0f / s.repeat_penalty),
+    check(std::isfinite(s.repeat_penalty) && s.repeat_penalty > 0.0f &&
+              std::isfinite(1.0f / s.repeat_penalty),
           "repeat_penalty", "must be above 0");
     check(std::isfinite(s.presence_penalty), "presence_penalty", "must be a number");
     check(std::isfinite(s.frequency_penalty), "frequency_penalty", "must be a number");
@@ -54,7 +56,7 @@ void settings_check(const cairn_sampler_settings &s)
 struct cairn_sampler {
     const llama_vocab *vocab = nullptr;
     size_t n_vocab = 0;
-    bool greedy = false;     /* temperature <= 0 */
+    bool greedy = false; /* temperature <= 0 */
     bool has_penalties = false;
     bool grammar_lazy = false;
     std::vector<cairn_sampler_bias> bias;
@@ -136,7 +138,8 @@ struct cairn_sampler {
             if (thinking) {
                 llama_sampler_accept(thinking.get(), token);
                 bool done = common_reasoning_budget_get_state(thinking.get()) == REASONING_BUDGET_DONE;
-                const llama_tokens *end = done && !applies ? common_reasoning_budget_get_end_match(thinking.get()) : nullptr;
+                const llama_tokens *end =
+                    done && !applies ? common_reasoning_budget_get_end_match(thinking.get()) : nullptr;
                 for (size_t i = 0; grammar && end != nullptr && i < end->size(); i++) {
                     llama_sampler_accept(grammar.get(), (*end)[i]); /* the end tag may be a trigger itself */
                 }
@@ -184,8 +187,8 @@ void grammar_set(cairn_sampler &sampler, const cairn_sampler_settings &settings)
         for (const std::string &pattern : patterns) {
             list.push_back(pattern.c_str());
         }
-        sampler.grammar.reset(llama_sampler_init_grammar_lazy_patterns(sampler.vocab, text, "root", list.data(), list.size(),
-                                                                       tokens.data(), tokens.size()));
+        sampler.grammar.reset(llama_sampler_init_grammar_lazy_patterns(
+            sampler.vocab, text, "root", list.data(), list.size(), tokens.data(), tokens.size()));
     } else {
         sampler.grammar.reset(llama_sampler_init_grammar(sampler.vocab, text, "root"));
     }
@@ -196,11 +199,13 @@ void grammar_set(cairn_sampler &sampler, const cairn_sampler_settings &settings)
 llama_tokens opener_tokens(const cairn_sampler &sampler, const cairn_chat_prompt *prompt)
 {
     std::string opener = prompt != nullptr ? prompt->opener : "";
-    llama_tokens tokens = opener.empty() ? llama_tokens{} : common_tokenize(sampler.vocab, opener, false, true);
+    llama_tokens tokens =
+        opener.empty() ? llama_tokens{} : common_tokenize(sampler.vocab, opener, false, true);
     /* some tokenizers put a space before the first special token */
     if (!tokens.empty()) {
         std::string piece = common_token_to_piece(sampler.vocab, tokens[0], true);
-        if (!piece.empty() && std::isspace((unsigned char)piece[0]) && !std::isspace((unsigned char)opener[0])) {
+        if (!piece.empty() && std::isspace((unsigned char)piece[0]) &&
+            !std::isspace((unsigned char)opener[0])) {
             tokens.erase(tokens.begin());
         }
     }
@@ -237,11 +242,12 @@ void chain_set(cairn_sampler &sampler, const cairn_sampler_settings &s)
     sampler.greedy = s.temperature <= 0.0f;
     int32_t last_n = s.repeat_last_n < 0 ? (int32_t)PENALTY_TOKENS_MAX
                                          : std::min(s.repeat_last_n, (int32_t)PENALTY_TOKENS_MAX);
-    sampler.has_penalties = last_n != 0 && (s.repeat_penalty < 1.0f || s.repeat_penalty > 1.0f ||
-                                            std::fabs(s.presence_penalty) > 0.0f || std::fabs(s.frequency_penalty) > 0.0f);
+    sampler.has_penalties =
+        last_n != 0 && (s.repeat_penalty < 1.0f || s.repeat_penalty > 1.0f ||
+                        std::fabs(s.presence_penalty) > 0.0f || std::fabs(s.frequency_penalty) > 0.0f);
     if (sampler.has_penalties) {
-        sampler.penalties.reset(llama_sampler_init_penalties((int32_t)sampler.n_vocab, last_n, s.repeat_penalty,
-                                                             s.frequency_penalty, s.presence_penalty));
+        sampler.penalties.reset(llama_sampler_init_penalties(
+            (int32_t)sampler.n_vocab, last_n, s.repeat_penalty, s.frequency_penalty, s.presence_penalty));
     }
     if (sampler.greedy) {
         return;
@@ -268,7 +274,8 @@ void bias_set(cairn_sampler &sampler, const cairn_sampler_settings &s)
 {
     for (size_t i = 0; i < s.count_bias; i++) {
         bool known = s.bias[i].token >= 0 && (size_t)s.bias[i].token < sampler.n_vocab;
-        check(known, "logit_bias", ("token " + std::to_string(s.bias[i].token) + " is not in the vocabulary").c_str());
+        check(known, "logit_bias",
+              ("token " + std::to_string(s.bias[i].token) + " is not in the vocabulary").c_str());
         check(!std::isnan(s.bias[i].bias) && s.bias[i].bias < INFINITY, "logit_bias", "must be a number");
         sampler.bias.push_back(s.bias[i]);
     }
@@ -299,8 +306,8 @@ cairn_sampler_settings cairn_sampler_settings_default(void)
     return settings;
 }
 
-cairn_status cairn_sampler_new(const void *model, const cairn_sampler_settings *settings, cairn_sampler **ret_sampler,
-                               cairn_error *reterr)
+cairn_status cairn_sampler_new(const void *model, const cairn_sampler_settings *settings,
+                               cairn_sampler **ret_sampler, cairn_error *reterr)
 {
     return guarded("sampler/new", CAIRN_INVALID, reterr, [&] {
         settings_check(*settings);
@@ -316,7 +323,10 @@ cairn_status cairn_sampler_new(const void *model, const cairn_sampler_settings *
     });
 }
 
-void cairn_sampler_free(cairn_sampler *sampler) { delete sampler; }
+void cairn_sampler_free(cairn_sampler *sampler)
+{
+    delete sampler;
+}
 
 cairn_status cairn_sampler_sample(cairn_sampler *sampler, const float *logits, cairn_token *ret_token,
                                   cairn_error *reterr)
@@ -330,7 +340,8 @@ cairn_status cairn_sampler_sample(cairn_sampler *sampler, const float *logits, c
     });
 }
 
-cairn_status cairn_sampler_accept(cairn_sampler *sampler, cairn_token token, bool generated, cairn_error *reterr)
+cairn_status cairn_sampler_accept(cairn_sampler *sampler, cairn_token token, bool generated,
+                                  cairn_error *reterr)
 {
     return guarded("sampler/accept", CAIRN_INVALID, reterr, [&] {
         check(token >= 0 && (size_t)token < sampler->n_vocab, "token", "is not in the vocabulary");

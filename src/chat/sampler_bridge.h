@@ -38,22 +38,27 @@ typedef struct cairn_sampler_bias {
 
 /* Fields as OpenAI and llama-server name them. Start from cairn_sampler_settings_default(). */
 typedef struct cairn_sampler_settings {
-    float temperature;       /* <= 0: greedy                                                                   */
-    int32_t top_k;           /* <= 0: all                                                                      */
-    float top_p;             /* 1: off                                                                         */
-    float min_p;             /* 0: off                                                                         */
-    float typical_p;         /* 1: off                                                                         */
-    float repeat_penalty;    /* 1: off; > 0                                                                    */
-    int32_t repeat_last_n;   /* tokens that the penalties look at; 0: none; -1: 4,096                          */
-    float presence_penalty;  /* 0: off                                                                         */
-    float frequency_penalty; /* 0: off                                                                         */
-    uint32_t seed;           /* the same seed and logits give the same tokens; choose one where none was given */
-    bool ignore_eos;         /* never end                                                                      */
-    const cairn_sampler_bias *bias; /* cairn_sampler_bias[count_bias], borrowed for the call                   */
+    float temperature;    /* <= 0: greedy                                                                   */
+    int32_t top_k;        /* <= 0: all                                                                      */
+    float top_p;          /* 1: off                                                                         */
+    float min_p;          /* 0: off                                                                         */
+    float typical_p;      /* 1: off                                                                         */
+    float repeat_penalty; /* 1: off; > 0                                                                    */
+    int32_t
+        repeat_last_n; /* tokens that the penalties look at; 0: none; -1: 4,096                          */
+    float
+        presence_penalty; /* 0: off                                                                         */
+    float
+        frequency_penalty; /* 0: off                                                                         */
+    uint32_t seed;   /* the same seed and logits give the same tokens; choose one where none was given */
+    bool ignore_eos; /* never end                                                                      */
+    const cairn_sampler_bias
+        *bias; /* cairn_sampler_bias[count_bias], borrowed for the call                   */
     size_t count_bias;
-    const cairn_chat_prompt *prompt; /* grammar, triggers, opener and thinking tags; NULL: none. Borrowed for the
+    const cairn_chat_prompt
+        *prompt;         /* grammar, triggers, opener and thinking tags; NULL: none. Borrowed for the
                                         call                                                                   */
-    const char *grammar;             /* without a prompt: GBNF; NULL: none                                     */
+    const char *grammar; /* without a prompt: GBNF; NULL: none                                     */
 } cairn_sampler_settings;
 
 /* llama-server's defaults: temperature 0.8, top_k 40, top_p 0.95, min_p 0.05, penalties off. */
@@ -76,8 +81,8 @@ void cairn_sampler_free(cairn_sampler *sampler);
  * Errors   CAIRN_ENGINE  no token is possible: all logits are -INFINITY or not numbers, or the grammar is at a dead end
  * Cost     greedy: one pass. Else O(n_vocab); a grammar that rejects adds one more pass with the grammar
  */
-CAIRN_MUST_CHECK cairn_status cairn_sampler_sample(cairn_sampler *sampler, const float *logits, cairn_token *ret_token,
-                                                   cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_sampler_sample(cairn_sampler *sampler, const float *logits,
+                                                   cairn_token *ret_token, cairn_error *reterr);
 /*
  * A token was generated (or, with generated false, was in the prompt: then only the penalties see it).
  *

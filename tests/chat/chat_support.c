@@ -41,7 +41,10 @@ cairn_chat *test_open_template(const char *name)
     return chat;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 char **test_template_names(size_t *ret_count)
 {
@@ -92,8 +95,8 @@ void test_refused(const cairn_chat *chat, const char *request, cairn_status stat
     cairn_error error = {0};
     cairn_status got = cairn_chat_render(chat, request, strlen(request), NULL, &prompt, &error);
     if (got != status || strstr(error.detail, detail) == NULL) {
-        fail_msg("wanted %s \"%s\"\ngot %s \"%s\"\nfor %s", cairn_status_name(status), detail, cairn_status_name(got),
-                 error.detail, request);
+        fail_msg("wanted %s \"%s\"\ngot %s \"%s\"\nfor %s", cairn_status_name(status), detail,
+                 cairn_status_name(got), error.detail, request);
     }
     assert_null(prompt);
 }
