@@ -28,7 +28,7 @@ enum {
     AT_COUNT_MARKS = 84,
     AT_PAYLOAD_BYTES = 88,
     AT_CUT_DIGEST = 96,
-    AT_EXACT_END = 104,
+    AT_COUNT_RUNS = 104,
     AT_MESSAGE = 108,
     AT_CREATED_S = 112,
     AT_PATH_BEGIN = 120,
@@ -40,7 +40,7 @@ enum {
     AT_ZERO = 184
 };
 
-enum { CHECK_BYTES = 16 };
+enum { CHECK_BYTES = 16, RUN_BYTES = 16 };
 
 static_assert(AT_SPACE == AT_FINGERPRINT + CAIRN_FINGERPRINT_BYTES, "fingerprint field");
 static_assert(AT_KIND == AT_SPACE + CAIRN_NAMESPACE_BYTES, "space field");
@@ -99,6 +99,12 @@ static uint64_t marks_bytes(const cairn_blob_layout *layout)
     return (uint64_t)CAIRN_BLOB_MARK_BYTES * layout->count_marks;
 }
 
+/* Marks and runs: what stands before the piece checks. */
+static uint64_t tables_bytes(const cairn_blob_layout *layout)
+{
+    return marks_bytes(layout) + (uint64_t)RUN_BYTES * layout->count_runs;
+}
+
 static uint64_t tag_bytes(const cairn_blob_meta *meta)
 {
     return (meta->flags & CAIRN_BLOB_ENCRYPTED) != 0 ? CAIRN_BLOB_TAG_BYTES : 0;
@@ -111,7 +117,8 @@ cairn_status cairn_blob_layout_get(const cairn_blob_meta *meta, cairn_blob_layou
         return cairn_error_set(reterr, CAIRN_INVALID, "store/blob: kind", "%d", (int)meta->kind);
     }
     bool ordered = meta->kind == CAIRN_BLOB_STATE ? meta->begin == meta->end : meta->begin < meta->end;
-    if (!ordered || meta->end > INT32_MAX) {
+    uint32_t runs_max = meta->kind == CAIRN_BLOB_ROWS ? meta->end - meta->begin : 0;
+    if (!ordered || meta->end > INT32_MAX || meta->count_runs > runs_max) {
         return cairn_error_set(reterr, CAIRN_INVALID, "store/blob: range", "[%u, %u)", meta->begin,
                                meta->end);
     }
@@ -123,7 +130,8 @@ cairn_status cairn_blob_layout_get(const cairn_blob_meta *meta, cairn_blob_layou
     cairn_blob_layout layout = {0};
     layout.count_pieces = (uint32_t)pieces;
     layout.count_marks = meta->kind == CAIRN_BLOB_ROWS ? meta->end - meta->begin - 1 : 0;
-    uint64_t header = CAIRN_BLOB_FIXED_BYTES + marks_bytes(&layout) + CHECK_BYTES * (pieces + 1);
+    layout.count_runs = meta->count_runs;
+    uint64_t header = CAIRN_BLOB_FIXED_BYTES + tables_bytes(&layout) + CHECK_BYTES * (pieces + 1);
     CAIRN_ASSERT(header < UINT32_MAX);
     layout.header_bytes = (uint32_t)header;
     layout.data_begin =
@@ -149,8 +157,8 @@ uint64_t cairn_blob_piece_begin(const cairn_blob_meta *meta, const cairn_blob_la
 }
 
 void cairn_blob_header_write(const cairn_blob_meta *meta, const cairn_blob_layout *layout,
-                             const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const uint8_t (*checks)[16],
-                             uint8_t *out)
+                             const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const cairn_blob_run *runs,
+                             const uint8_t (*checks)[16], uint8_t *out)
 {
     memset(out, 0, layout->data_begin);
     memcpy(out + AT_MAGIC, blob_magic, sizeof blob_magic);
@@ -168,7 +176,7 @@ void cairn_blob_header_write(const cairn_blob_meta *meta, const cairn_blob_layou
     put32(out + AT_COUNT_MARKS, layout->count_marks);
     put64(out + AT_PAYLOAD_BYTES, meta->payload_bytes);
     put64(out + AT_CUT_DIGEST, meta->cut_digest);
-    put32(out + AT_EXACT_END, meta->exact_end);
+    put32(out + AT_COUNT_RUNS, meta->count_runs);
     put32(out + AT_MESSAGE, meta->boundary.message);
     put64(out + AT_CREATED_S, meta->created_s);
     memcpy(out + AT_PATH_BEGIN, meta->path_begin.bytes, CAIRN_PATH_DIGEST_BYTES);
@@ -181,7 +189,13 @@ void cairn_blob_header_write(const cairn_blob_meta *meta, const cairn_blob_layou
     if (layout->count_marks != 0) {
         memcpy(tables, marks, marks_bytes(layout));
     }
-    memcpy(tables + marks_bytes(layout), checks, CHECK_BYTES * (size_t)layout->count_pieces);
+    uint8_t *run = tables + marks_bytes(layout);
+    for (uint32_t i = 0; i < layout->count_runs; i++, run += RUN_BYTES) {
+        put32(run, runs[i].rows_end);
+        put32(run + 4, runs[i].cut);
+        put64(run + 8, runs[i].digest);
+    }
+    memcpy(run, checks, CHECK_BYTES * (size_t)layout->count_pieces);
     uint32_t checked = layout->header_bytes - CHECK_BYTES;
     cairn_blob_check(out, checked, out + checked);
 }
@@ -203,7 +217,7 @@ static void meta_read(const uint8_t *bytes, cairn_blob_meta *meta)
     meta->end = get32(bytes + AT_END);
     meta->payload_bytes = get64(bytes + AT_PAYLOAD_BYTES);
     meta->cut_digest = get64(bytes + AT_CUT_DIGEST);
-    meta->exact_end = get32(bytes + AT_EXACT_END);
+    meta->count_runs = get32(bytes + AT_COUNT_RUNS);
     meta->created_s = get64(bytes + AT_CREATED_S);
     memcpy(meta->path_begin.bytes, bytes + AT_PATH_BEGIN, CAIRN_PATH_DIGEST_BYTES);
     memcpy(meta->path_end.bytes, bytes + AT_PATH_END, CAIRN_PATH_DIGEST_BYTES);
@@ -278,11 +292,18 @@ const uint8_t *cairn_blob_header_mark(const uint8_t *bytes, const cairn_blob_lay
     return bytes + CAIRN_BLOB_FIXED_BYTES + (size_t)CAIRN_BLOB_MARK_BYTES * index;
 }
 
+cairn_blob_run cairn_blob_header_run(const uint8_t *bytes, const cairn_blob_layout *layout, uint32_t index)
+{
+    CAIRN_ASSERT(index < layout->count_runs);
+    const uint8_t *run = bytes + CAIRN_BLOB_FIXED_BYTES + marks_bytes(layout) + (size_t)RUN_BYTES * index;
+    return (cairn_blob_run){.rows_end = get32(run), .cut = get32(run + 4), .digest = get64(run + 8)};
+}
+
 const uint8_t *cairn_blob_header_piece_check(const uint8_t *bytes, const cairn_blob_layout *layout,
                                              uint32_t index)
 {
     CAIRN_ASSERT(index < layout->count_pieces);
-    return bytes + CAIRN_BLOB_FIXED_BYTES + marks_bytes(layout) + CHECK_BYTES * (size_t)index;
+    return bytes + CAIRN_BLOB_FIXED_BYTES + tables_bytes(layout) + CHECK_BYTES * (size_t)index;
 }
 
 uint32_t cairn_blob_base(cairn_blob_kind kind, uint32_t begin, uint32_t end)

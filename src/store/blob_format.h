@@ -4,8 +4,8 @@
  * Pure arithmetic on bytes: no file is touched here. docs/format/blob.md is the same in words, and a
  * second reader in another language is written from that page alone.
  *
- *   | 256 bytes fixed | marks | piece checks | check | zeros to 4096 | piece 0 | piece 1 | ... |
- *   |<---------------- header_bytes --------------->|
+ *   | 256 bytes fixed | marks | runs | piece checks | check | zeros to 4096 | piece 0 | piece 1 | ... |
+ *   |<------------------ header_bytes ------------------->|
  *
  * Units    bytes; positions in tokens
  * Owner    nothing is allocated; the caller provides all buffers
@@ -39,6 +39,12 @@ typedef struct cairn_path_digest {
     uint8_t bytes[CAIRN_PATH_DIGEST_BYTES];
 } cairn_path_digest;
 
+/* Which batch made rows up to rows_end: needed to resume to the last bit. */
+typedef struct cairn_blob_run {
+    uint32_t rows_end, cut;
+    uint64_t digest; /* 0: decoded, or not known */
+} cairn_blob_run;
+
 typedef enum cairn_blob_kind { CAIRN_BLOB_STATE = 1, CAIRN_BLOB_ROWS = 2 } cairn_blob_kind;
 
 enum { CAIRN_BLOB_ENCRYPTED = 1u << 0 };
@@ -51,7 +57,7 @@ typedef struct cairn_blob_meta {
     uint8_t provenance; /* 0 prefill, 1 decode */
     uint16_t flags;
     uint32_t begin, end;
-    uint32_t exact_end;
+    uint32_t count_runs; /* rows: entries of its table of runs */
     uint64_t cut_digest;
     uint64_t payload_bytes;
     uint64_t created_s;
@@ -63,7 +69,7 @@ typedef struct cairn_blob_meta {
 
 /* How the file of a blob is laid out; follows from its meta alone. */
 typedef struct cairn_blob_layout {
-    uint32_t count_marks;
+    uint32_t count_marks, count_runs;
     uint32_t count_pieces;
     uint32_t header_bytes; /* fixed part, marks and piece checks */
     uint64_t data_begin;   /* where piece 0 starts */
@@ -85,12 +91,13 @@ uint64_t cairn_blob_piece_begin(const cairn_blob_meta *meta, const cairn_blob_la
  * Write the header.
  *
  *   marks   [in]   uint8_t[layout->count_marks][8], as cairn_path_marks makes them
+ *   runs    [in]   cairn_blob_run[meta->count_runs]
  *   checks  [in]   uint8_t[layout->count_pieces][16]: cairn_blob_check of each stored piece
  *   out     [out]  uint8_t[layout->data_begin]; all of it is written
  */
 void cairn_blob_header_write(const cairn_blob_meta *meta, const cairn_blob_layout *layout,
-                             const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const uint8_t (*checks)[16],
-                             uint8_t *out);
+                             const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const cairn_blob_run *runs,
+                             const uint8_t (*checks)[16], uint8_t *out);
 
 /*
  * Read and check the fixed part, without the tables: enough to index a file cheaply.
@@ -109,6 +116,7 @@ CAIRN_MUST_CHECK cairn_status cairn_blob_header_check(const uint8_t *bytes, cons
 
 /* Entries of the tables inside header bytes; borrowed. Mark `index` is that of position begin + 1 + index. */
 const uint8_t *cairn_blob_header_mark(const uint8_t *bytes, const cairn_blob_layout *layout, uint32_t index);
+cairn_blob_run cairn_blob_header_run(const uint8_t *bytes, const cairn_blob_layout *layout, uint32_t index);
 const uint8_t *cairn_blob_header_piece_check(const uint8_t *bytes, const cairn_blob_layout *layout,
                                              uint32_t index);
 

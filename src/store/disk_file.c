@@ -203,8 +203,8 @@ static cairn_status pieces_write(cairn_file *file, const cairn_blob_meta *meta,
 }
 
 cairn_status cairn_disk_file_write(const cairn_mem *mem, cairn_file *file, const cairn_blob_meta *meta,
-                                   const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const uint8_t *payload,
-                                   const uint8_t *key, cairn_error *reterr)
+                                   const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const cairn_blob_run *runs,
+                                   const uint8_t *payload, const uint8_t *key, cairn_error *reterr)
 {
     cairn_blob_layout layout;
     cairn_status status = cairn_blob_layout_get(meta, &layout, reterr);
@@ -222,14 +222,14 @@ cairn_status cairn_disk_file_write(const cairn_mem *mem, cairn_file *file, const
         goto out;
     }
     /* The fixed part is associated data of the pieces, and doesn't depend on their checks. */
-    cairn_blob_header_write(meta, &layout, marks, (const uint8_t(*)[16])checks, header);
+    cairn_blob_header_write(meta, &layout, marks, runs, (const uint8_t(*)[16])checks, header);
     if (key != NULL && !cipher_init(&cipher, key, meta, header)) {
         status = cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: write", NULL);
         goto out;
     }
     status = pieces_write(file, meta, &layout, payload, key != NULL ? &cipher : NULL, sealed, checks, reterr);
     if (status == CAIRN_OK) {
-        cairn_blob_header_write(meta, &layout, marks, (const uint8_t(*)[16])checks, header);
+        cairn_blob_header_write(meta, &layout, marks, runs, (const uint8_t(*)[16])checks, header);
         status = cairn_io_pwrite(file, header, layout.data_begin, 0, reterr);
     }
     if (status == CAIRN_OK) {

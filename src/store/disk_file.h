@@ -45,7 +45,7 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_payload_read(const cairn_mem *mem, cair
 CAIRN_MUST_CHECK cairn_status cairn_disk_file_write(const cairn_mem *mem, cairn_file *file,
                                                     const cairn_blob_meta *meta,
                                                     const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES],
-                                                    const uint8_t *payload, const uint8_t *key,
-                                                    cairn_error *reterr);
+                                                    const cairn_blob_run *runs, const uint8_t *payload,
+                                                    const uint8_t *key, cairn_error *reterr);
 
 #endif

@@ -19,7 +19,7 @@ enum {
 
 static const char schema[] = "CREATE TABLE blobs(name TEXT PRIMARY KEY, key BLOB, kind INT, provenance INT, "
                              "flags INT, begin INT, end INT,"
-                             " exact_end INT, cut_digest INT, payload_bytes INT, created_s INT, path_begin "
+                             " count_runs INT, cut_digest INT, payload_bytes INT, created_s INT, path_begin "
                              "BLOB, path_end BLOB, kinds INT,"
                              " role INT, message INT, file_bytes INT, used_s INT, value REAL) WITHOUT ROWID;"
                              "CREATE INDEX blobs_key ON blobs(key);"
@@ -29,8 +29,8 @@ static const char schema[] = "CREATE TABLE blobs(name TEXT PRIMARY KEY, key BLOB
                              "PRAGMA user_version=1;";
 static_assert(INDEX_VERSION == 1, "the schema sets user_version");
 
-#define COLUMNS                                                                                        \
-    "name, key, kind, provenance, flags, begin, end, exact_end, cut_digest, payload_bytes, created_s," \
+#define COLUMNS                                                                                         \
+    "name, key, kind, provenance, flags, begin, end, count_runs, cut_digest, payload_bytes, created_s," \
     " path_begin, path_end, kinds, role, message, file_bytes, used_s, value"
 
 typedef enum index_statement {
@@ -261,7 +261,7 @@ cairn_status cairn_disk_index_put(cairn_disk_index *index, const cairn_disk_row 
                                meta->flags,
                                meta->begin,
                                meta->end,
-                               meta->exact_end,
+                               meta->count_runs,
                                (int64_t)meta->cut_digest,
                                (int64_t)meta->payload_bytes,
                                (int64_t)meta->created_s};
@@ -354,7 +354,7 @@ static void row_read(sqlite3_stmt *query, cairn_disk_row *row)
     meta->flags = (uint16_t)sqlite3_column_int(query, 4);
     meta->begin = (uint32_t)sqlite3_column_int64(query, 5);
     meta->end = (uint32_t)sqlite3_column_int64(query, 6);
-    meta->exact_end = (uint32_t)sqlite3_column_int64(query, 7);
+    meta->count_runs = (uint32_t)sqlite3_column_int64(query, 7);
     meta->cut_digest = (uint64_t)sqlite3_column_int64(query, 8);
     meta->payload_bytes = (uint64_t)sqlite3_column_int64(query, 9);
     meta->created_s = (uint64_t)sqlite3_column_int64(query, 10);

@@ -529,8 +529,8 @@ static cairn_status day_allows(cairn_disk *disk, uint64_t now_s, uint64_t file_b
 
 /* Write under a temporary name, then rename; false names in `reterr` why not. */
 static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_blob_meta *meta,
-                               const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const uint8_t *payload,
-                               cairn_error *reterr)
+                               const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const cairn_blob_run *runs,
+                               const uint8_t *payload, cairn_error *reterr)
 {
     uint64_t random = 0;
     char tmp_name[128], tmp[DISK_PATH_BYTES], folder_name[3] = {name[0], name[1], '\0'},
@@ -553,8 +553,8 @@ static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_b
     if (status != CAIRN_OK) {
         return status;
     }
-    status = cairn_disk_file_write(disk->mem, file, meta, marks, payload, disk->encrypted ? disk->key : NULL,
-                                   reterr);
+    status = cairn_disk_file_write(disk->mem, file, meta, marks, runs, payload,
+                                   disk->encrypted ? disk->key : NULL, reterr);
     if (status == CAIRN_OK) {
         status = cairn_io_close(file, reterr);
     } else {
@@ -592,8 +592,9 @@ static cairn_status meta_complete(cairn_disk *disk, cairn_blob_meta *meta, uint6
 }
 
 cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
-                            const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const uint8_t *payload,
-                            double value, char ret_name[CAIRN_BLOB_NAME_BYTES], cairn_error *reterr)
+                            const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const cairn_blob_run *runs,
+                            const uint8_t *payload, double value, char ret_name[CAIRN_BLOB_NAME_BYTES],
+                            cairn_error *reterr)
 {
     if (disk->read_only) {
         return cairn_error_set(reterr, CAIRN_UNSUPPORTED, "store/disk: put", "opened for reading only");
@@ -626,7 +627,7 @@ cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
     if (status != CAIRN_OK) {
         return status;
     }
-    status = file_place(disk, row.name, &row.meta, marks, payload, reterr);
+    status = file_place(disk, row.name, &row.meta, marks, runs, payload, reterr);
     if (status == CAIRN_OK) {
         status = cairn_disk_index_put(disk->index, &row, reterr);
         (void)!cairn_disk_index_written_add(disk->index, now_s / DAY_S, layout.file_bytes, NULL);

@@ -91,6 +91,7 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_get(cairn_disk *disk, const char *name,
  *
  *   meta    [in]  fingerprint, flags, nonce and created_s are filled in here
  *   marks   [in]  rows: uint8_t[end - begin - 1][8]; state: NULL
+ *   runs    [in]  rows: cairn_blob_run[meta->count_runs]; state: NULL
  *   payload [in]  uint8_t[meta->payload_bytes]
  *   value   [in]  milliseconds saved per byte, for eviction
  *
@@ -99,7 +100,7 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_get(cairn_disk *disk, const char *name,
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
                                              const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES],
-                                             const uint8_t *payload, double value,
+                                             const cairn_blob_run *runs, const uint8_t *payload, double value,
                                              char ret_name[CAIRN_BLOB_NAME_BYTES], cairn_error *reterr);
 
 /* Remove a blob; one that is not there is fine. */

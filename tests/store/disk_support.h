@@ -35,6 +35,7 @@ static inline cairn_blob_meta support_meta(const cairn_namespace *space, cairn_b
     assert_ok(cairn_path_digests(space, tokens, end, &end, 1, &meta.path_end, NULL));
     assert_ok(cairn_path_digests(space, tokens, end, &base, 1, &meta.path_base, NULL));
     meta.boundary.position = end;
+    meta.count_runs = kind == CAIRN_BLOB_ROWS ? 1 : 0;
     return meta;
 }
 
@@ -63,8 +64,9 @@ static inline cairn_status support_put(cairn_disk *disk, const cairn_namespace *
     assert_non_null(payload);
     support_payload(&meta, payload);
     cairn_error error = {0};
-    cairn_status status = cairn_disk_put(disk, &meta, (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])marks, payload,
-                                         value, name, &error);
+    cairn_blob_run run = {.rows_end = end, .cut = end + 7, .digest = 99};
+    cairn_status status = cairn_disk_put(disk, &meta, (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])marks, &run,
+                                         payload, value, name, &error);
     free(payload);
     free(marks);
     return status;
