@@ -16,8 +16,13 @@
  *     when a RESET..RESTORE fails: _FAILED -->  a new list that replaces the rest of the old one
  *   EVENT_RESUMED(cost)                   -->   (no new actions) sent just before the first READ
  *   EVENT_READ(position, cost)            -->   [DROP..] [TAKE], then the next READ, or READY
- *   EVENT_ANSWERED(tokens, cost)          -->   [DROP..] [TAKE]
+ *   EVENT_ANSWERED(tokens, cost)          -->   [DROP..] [TAKE]; only the tokens decoded since the
+ *                                               last ANSWERED, all of them in the slot by now
  *   EVENT_FINISH(ending)                  -->   [DROP..]; the slot is idle and keeps its contents
+ *
+ * Lists are carried out in the order in which they were returned, each up to its READ or READY before
+ * the next event is sent (so bytes freed by a DROP are free before a later list reserves them). Any
+ * list, of any event, may begin with DROPs. READs may wait and interleave as the scheduler likes.
  *
  * What the core knows: for each namespace a tree of token paths; on each path the blobs that are
  * held (states at exact positions, row segments), for each slot the path it holds and whether its
@@ -47,7 +52,7 @@ typedef struct cairn_core cairn_core;
 typedef uint64_t cairn_blob_id;    /* names one state or one row segment; 0 is none; never reused   */
 typedef uint64_t cairn_request_id; /* chosen by the caller, unique while the request lives, not 0   */
 
-enum { CAIRN_SLOT_ANY = UINT32_MAX };
+#define CAIRN_SLOT_ANY UINT32_MAX
 
 typedef struct cairn_core_options {
     uint64_t ram_bytes_max;   /* cap over blobs, index and the transfer buffers below              */
@@ -56,7 +61,7 @@ typedef struct cairn_core_options {
     uint32_t slot_tokens_max;
     uint32_t batch_tokens_max; /* longest READ                                                      */
     uint32_t grid_tokens;      /* cut at least this often inside long messages; 0: batch_tokens_max */
-    uint32_t cut_tokens_min;   /* canonical cuts are at least this far apart; 0: 32                 */
+    uint32_t cut_tokens_min; /* canonical cuts are at least this far apart; 0: 32. At most batch_tokens_max */
     cairn_trim trim;
     bool rows_move;
     uint64_t state_bytes_max;
@@ -111,12 +116,16 @@ typedef struct cairn_event {
     /* REQUEST: borrowed until FINISH. slot: CAIRN_SLOT_ANY, or the only slot to be used. */
     const cairn_prompt *prompt;
     uint32_t slot;
+    /* REQUEST, CAIRN_TRIM_WINDOW engines: uint32_t[slots], the shortest length to which each slot can be
+     * cut now without a state (its exactness gate); NULL: to none. Borrowed for the call. */
+    const uint32_t *trim_floors;
     /* READ, SLOT_LOST: position reached or left. */
     uint32_t position;
     /* ANSWERED: tokens decoded after the prompt, cairn_token[count], copied. */
     const cairn_token *tokens;
     uint32_t count;
-    /* STORED, FAILED, LOST. action: index in the list last returned for this request. */
+    /* STORED, FAILED, LOST. action: index in the list last returned for this request. When `blob` is
+     * not 0 it names the TAKE or SAVE_ROWS instead, so that a report may come later. */
     uint32_t action;
     cairn_blob_id blob;
     uint64_t bytes;      /* STORED: real size. BUDGET: the new cap                                 */
@@ -208,8 +217,11 @@ uint64_t cairn_core_digest(const cairn_core *core);
 /*
  * The canonical cuts of a prompt: positions where its reading is cut in every mode, a function of
  * count and boundaries alone. Writes at most max positions, ascending, the last being `count`;
- * returns how many there are. The rule: from the last cut c, the next is the first message start
- * at least cut_tokens_min after c, or c's next multiple of grid_tokens (absolute), or the end.
+ * returns how many there are. The rule: from the last cut c, the next is the nearest of
+ *   - the first message start, end of system and tools, or opener, at least cut_tokens_min after c;
+ *   - the first multiple of grid_tokens (absolute) at least cut_tokens_min after c;
+ *   - c + batch_tokens_max;
+ *   - the end.
  */
 uint32_t cairn_core_cuts(const cairn_core_options *options, const cairn_prompt *prompt, uint32_t *out,
                          uint32_t max);

@@ -1,0 +1,39 @@
+/*
+ * divergence - where the next request parts from this one: a prior, and counts.
+ *
+ * Each request that continues or edits a known path parts from it in some message. That message is
+ * told by the class of its start and its distance, in messages, from the end of the earlier path. A
+ * table holds the chance of each (class, distance). It begins as the built-in prior (made from
+ * recorded traffic by sim/) and is moved by the decayed counts of each namespace.
+ *
+ * Several messages can have the same class and distance bucket: they share its chance evenly.
+ *
+ * Owner    counts belong to the namespace and are counted as index bytes
+ * Cost     O(1)
+ */
+#ifndef CAIRN_CORE_DIVERGENCE_H
+#define CAIRN_CORE_DIVERGENCE_H
+
+#include "core/boundary.h"
+
+enum { CAIRN_DISTANCES = 8 };
+
+/* Items of one namespace's table: float[CAIRN_DIVERGENCE_COUNTS]. The last is the sum of the others. */
+enum { CAIRN_DIVERGENCE_COUNTS = CAIRN_CLASS_COUNT * CAIRN_DISTANCES + 1 };
+
+/* 0, 1, 2, 3, 4-5, 6-8, 9-16, 17 and more. */
+uint32_t cairn_divergence_bucket(uint32_t distance);
+
+/* "4-5"; constant. */
+const char *cairn_divergence_bucket_word(uint32_t bucket);
+
+/* The built-in chance. Its sum over all classes and buckets is 1. */
+float cairn_divergence_prior(cairn_class class, uint32_t bucket);
+
+/* Chance of (class, bucket) after these counts (NULL: none yet). */
+float cairn_divergence_chance(const float *counts, cairn_class class, uint32_t bucket);
+
+/* A request parted there. Older counts fade: each new one takes 1/256 from all. */
+void cairn_divergence_count(float *counts, cairn_class class, uint32_t bucket);
+
+#endif

@@ -1,0 +1,580 @@
+/*
+ * eviction - see eviction.h. Choosing happens in two steps: first mark victims until enough bytes are
+ * found (their neighbours' values change as if they were gone), then drop them all or none.
+ */
+#include "core/eviction.h"
+
+#include <math.h>
+
+/* --- dropping -------------------------------------------------------------------------------------------- */
+
+/* Can it go now, with a DROP in this list? */
+static bool goes_now(cairn_core *core, uint32_t pins, bool pending, uint64_t bytes, uint64_t blob)
+{
+    if (pins > 0 || pending) {
+        return false;
+    }
+    return bytes == 0 || (!core->deferring &&
+                          cairn_core_emit(core, (cairn_action){.kind = CAIRN_ACTION_DROP, .blob = blob}));
+}
+
+static void set_tomb(cairn_core *core, const cairn_state *state, cairn_reason tomb)
+{
+    if (state->node == CAIRN_NONE) {
+        return;
+    }
+    cairn_mark *mark = cairn_mark_at(&core->tree, state->mark);
+    mark->tomb = (uint8_t)tomb;
+    mark->tomb_bytes =
+        core->ledger.bytes_max + (state->bytes > 0 ? state->bytes : core->options.state_bytes_max);
+}
+
+void cairn_drop_state(cairn_core *core, uint32_t state, cairn_reason tomb)
+{
+    cairn_state *item = cairn_state_at(&core->tree, state);
+    if (item->node != CAIRN_NONE) {
+        set_tomb(core, item, tomb);
+        cairn_value_dirty(core, item->node);
+    }
+    if (!goes_now(core, item->pins, item->pending, item->bytes, item->blob)) {
+        core->count_doomed++;
+        item->doomed = true;
+        return;
+    }
+    if (item->bytes > 0) {
+        cairn_ledger_release(&core->ledger, item->bytes, false);
+        core->drops_states++;
+    }
+    cairn_tree_state_remove(&core->tree, state);
+}
+
+/* Free a segment's bytes and its item; its covers are gone or go now, without looking at who needs them. */
+static void segment_free(cairn_core *core, uint32_t segment)
+{
+    cairn_segment *item = cairn_segment_at(&core->tree, segment);
+    if (!goes_now(core, item->pins, item->pending, item->bytes, item->blob)) {
+        core->count_doomed++;
+        item->doomed = true;
+        while (item->cover_first != CAIRN_NONE) {
+            cairn_tree_cover_remove(&core->tree, item->cover_first);
+        }
+        return;
+    }
+    if (item->bytes > 0) {
+        cairn_ledger_release(&core->ledger, item->bytes, true);
+        core->drops_segments++;
+    }
+    cairn_tree_segment_remove(&core->tree, segment);
+}
+
+/* Covers at or past `from` on this edge go; segments that lose the last one go with it. */
+static void strip_covers(cairn_core *core, uint32_t node, uint32_t from)
+{
+    cairn_tree *tree = &core->tree;
+    for (;;) {
+        uint32_t cover = cairn_node_at(tree, node)->cover_last;
+        if (cover == CAIRN_NONE || cairn_cover_at(tree, cover)->begin < from) {
+            return;
+        }
+        uint32_t segment = cairn_cover_at(tree, cover)->segment;
+        cairn_tree_cover_remove(tree, cover);
+        if (cairn_segment_at(tree, segment)->count_covers == 0) {
+            segment_free(core, segment);
+        }
+    }
+}
+
+static void strip_states(cairn_core *core, uint32_t node, uint32_t past, cairn_reason tomb)
+{
+    cairn_tree *tree = &core->tree;
+    for (uint32_t m = cairn_node_at(tree, node)->mark_last; m != CAIRN_NONE;
+         m = cairn_mark_at(tree, m)->prev) {
+        const cairn_mark *mark = cairn_mark_at(tree, m);
+        if (mark->position <= past) {
+            return;
+        }
+        if (mark->state != CAIRN_NONE && !cairn_state_at(tree, mark->state)->doomed) {
+            cairn_drop_state(core, mark->state, tomb);
+        }
+    }
+}
+
+/* Row `from` of this edge is nowhere: what is built on it, here and below, goes. */
+static void drop_below(cairn_core *core, uint32_t node, uint32_t from, cairn_reason tomb)
+{
+    cairn_tree *tree = &core->tree;
+    uint32_t at = node;
+    for (;;) {
+        const cairn_node *item = cairn_node_at(tree, at);
+        if (item->count_states > 0 || item->count_covers > 0) {
+            strip_states(core, at, from, tomb);
+            strip_covers(core, at, from);
+            if (item->child_first != CAIRN_NONE) {
+                at = item->child_first;
+                continue;
+            }
+        }
+        while (at != node && cairn_node_at(tree, at)->sibling_next == CAIRN_NONE) {
+            at = cairn_node_at(tree, at)->parent;
+        }
+        if (at == node) {
+            return;
+        }
+        at = cairn_node_at(tree, at)->sibling_next;
+    }
+}
+
+/* First row of [begin, end) of this edge that neither a segment nor a slot holds; `end` if none. */
+static uint32_t first_missing(const cairn_tree *tree, uint32_t node, uint32_t begin, uint32_t end)
+{
+    uint32_t at = begin;
+    for (uint32_t i = cairn_node_at(tree, node)->cover_first; i != CAIRN_NONE && at < end;
+         i = cairn_cover_at(tree, i)->next) {
+        const cairn_cover *cover = cairn_cover_at(tree, i);
+        if (cover->end <= at) {
+            continue;
+        }
+        if (cover->begin > at && !cairn_tree_live(tree, node, cover->begin)) {
+            break;
+        }
+        at = cover->end;
+    }
+    if (at >= end || cairn_tree_live(tree, node, end)) {
+        return end;
+    }
+    if (!cairn_tree_live(tree, node, at + 1)) {
+        return at;
+    }
+    for (uint32_t i = 0; i < tree->count_cursors; i++) { /* the longest slot on this edge */
+        if (tree->cursors[i].node == node && tree->cursors[i].position > at) {
+            at = tree->cursors[i].position;
+        }
+    }
+    return first_missing(tree, node, at, end);
+}
+
+void cairn_drop_stranded(cairn_core *core, uint32_t node, uint32_t begin, uint32_t end, cairn_reason tomb)
+{
+    uint32_t lost_node = CAIRN_NONE;
+    uint32_t lost = end;
+    for (uint32_t i = node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
+        const cairn_node *item = cairn_node_at(&core->tree, i);
+        uint32_t from = item->begin > begin ? item->begin : begin;
+        uint32_t to = item->end < end ? item->end : end;
+        if (item->end <= begin) {
+            break;
+        }
+        uint32_t missing = from < to ? first_missing(&core->tree, i, from, to) : to;
+        if (missing < to) {
+            lost = missing;
+            lost_node = i;
+        }
+    }
+    if (lost_node != CAIRN_NONE) {
+        drop_below(core, lost_node, lost, tomb);
+    }
+}
+
+void cairn_drop_segment(cairn_core *core, uint32_t segment, cairn_reason tomb)
+{
+    cairn_tree *tree = &core->tree;
+    cairn_segment *item = cairn_segment_at(tree, segment);
+    /* Where its covers were: the nodes stay valid, dropping removes none. The topmost gap takes all below it. */
+    while (item->cover_first != CAIRN_NONE) {
+        uint32_t top = item->cover_first;
+        for (uint32_t i = top; i != CAIRN_NONE; i = cairn_cover_at(tree, i)->segment_next) {
+            top = cairn_cover_at(tree, i)->begin < cairn_cover_at(tree, top)->begin ? i : top;
+        }
+        cairn_cover gone = *cairn_cover_at(tree, top);
+        cairn_tree_cover_remove(tree, top);
+        bool last = item->count_covers == 0;
+        if (last) {
+            segment_free(core, segment);
+        }
+        cairn_drop_stranded(core, gone.node, gone.begin, gone.end, tomb);
+        if (last || !item->alive || item->count_covers == 0) {
+            return;
+        }
+    }
+    segment_free(core, segment);
+}
+
+void cairn_drop_uncovered(cairn_core *core)
+{
+    for (uint32_t i = 0; i < core->tree.segments.high; i++) {
+        const cairn_segment *segment = cairn_segment_at(&core->tree, i);
+        if (segment->alive && segment->count_covers == 0 && !segment->doomed) {
+            segment_free(core, i);
+        }
+    }
+}
+
+void cairn_drop_doomed(cairn_core *core)
+{
+    cairn_tree *tree = &core->tree;
+    if (core->count_doomed == 0) {
+        return;
+    }
+    core->count_doomed = 0;
+    for (uint32_t i = 0; i < tree->states.high; i++) {
+        const cairn_state *state = cairn_state_at(tree, i);
+        if (state->alive && state->doomed) {
+            if (state->pins > 0 || state->pending) {
+                core->count_doomed++;
+            } else {
+                cairn_drop_state(core, i,
+                                 (cairn_reason)(state->node != CAIRN_NONE
+                                                    ? cairn_mark_at(tree, state->mark)->tomb
+                                                    : (uint8_t)CAIRN_REASON_EVICTED));
+            }
+        }
+    }
+    for (uint32_t i = 0; i < tree->segments.high; i++) {
+        const cairn_segment *segment = cairn_segment_at(tree, i);
+        if (segment->alive && segment->doomed) {
+            if (segment->pins > 0 || segment->pending) {
+                core->count_doomed++;
+            } else {
+                segment_free(core, i);
+            }
+        }
+    }
+}
+
+/* What is doomed and can't go yet leaves the tree: its paths are forgotten. */
+static void detach_states(cairn_core *core, uint32_t node)
+{
+    cairn_tree *tree = &core->tree;
+    for (uint32_t m = cairn_node_at(tree, node)->mark_first; m != CAIRN_NONE;
+         m = cairn_mark_at(tree, m)->next) {
+        uint32_t state = cairn_mark_at(tree, m)->state;
+        if (state != CAIRN_NONE) {
+            cairn_tree_state_detach(tree, state);
+        }
+    }
+}
+
+void cairn_drop_all(cairn_core *core, uint32_t root)
+{
+    cairn_tree *tree = &core->tree;
+    drop_below(core, root, 0, CAIRN_REASON_EVICTED);
+    for (;;) {
+        uint32_t at = root;
+        while (cairn_node_at(tree, at)->child_first != CAIRN_NONE) {
+            at = cairn_node_at(tree, at)->child_first;
+        }
+        detach_states(core, at);
+        if (at == root) {
+            return;
+        }
+        cairn_tree_leaf_remove(tree, at);
+    }
+}
+
+/* --- choosing ------------------------------------------------------------------------------------------------ */
+
+typedef struct victim {
+    uint32_t index;
+    bool rows;
+    double density;
+    uint64_t bytes;
+} victim;
+
+static bool state_may_go(const cairn_state *state)
+{
+    return state->alive && !state->pending && !state->doomed && !state->chosen && state->pins == 0;
+}
+
+/* Is anything stored deeper than this segment on the paths that it covers? Then it is not the end of its rows. */
+static bool segment_is_last(const cairn_tree *tree, const cairn_segment *segment, uint32_t *ret_cover)
+{
+    uint32_t top = segment->cover_first;
+    for (uint32_t i = top; i != CAIRN_NONE; i = cairn_cover_at(tree, i)->segment_next) {
+        top = cairn_cover_at(tree, i)->begin < cairn_cover_at(tree, top)->begin ? i : top;
+    }
+    uint32_t below = cairn_node_at(tree, cairn_cover_at(tree, top)->node)->count_covers;
+    for (uint32_t i = cairn_cover_at(tree, top)->prev; i != CAIRN_NONE; i = cairn_cover_at(tree, i)->prev) {
+        below--;
+    }
+    *ret_cover = top;
+    return below == segment->count_covers;
+}
+
+typedef struct needing {
+    double gain_ns;
+    uint64_t bytes;
+    uint64_t used_ns;
+    bool pinned;
+} needing;
+
+/* Sum up the states on one edge past `from` that live in no slot. */
+static void add_states(cairn_core *core, uint32_t node, uint32_t from, needing *sum)
+{
+    cairn_tree *tree = &core->tree;
+    for (uint32_t m = cairn_node_at(tree, node)->mark_last; m != CAIRN_NONE;
+         m = cairn_mark_at(tree, m)->prev) {
+        const cairn_mark *mark = cairn_mark_at(tree, m);
+        if (mark->position <= from) {
+            return;
+        }
+        if (mark->state == CAIRN_NONE || cairn_tree_live(tree, node, mark->position)) {
+            continue;
+        }
+        const cairn_state *state = cairn_state_at(tree, mark->state);
+        if (state->pending || state->pins > 0) {
+            sum->pinned = true;
+        }
+        if (!state->chosen && !state->doomed) {
+            sum->gain_ns += cairn_value_gain(core, mark->state);
+            sum->bytes += state->bytes;
+            sum->used_ns = state->used_ns > sum->used_ns ? state->used_ns : sum->used_ns;
+        }
+    }
+}
+
+static needing states_needing(cairn_core *core, uint32_t node, uint32_t from)
+{
+    cairn_tree *tree = &core->tree;
+    needing sum = {0};
+    uint32_t at = node;
+    for (;;) {
+        const cairn_node *item = cairn_node_at(tree, at);
+        if (item->count_states > 0) {
+            add_states(core, at, from, &sum);
+            if (item->child_first != CAIRN_NONE) {
+                at = item->child_first;
+                continue;
+            }
+        }
+        while (at != node && cairn_node_at(tree, at)->sibling_next == CAIRN_NONE) {
+            at = cairn_node_at(tree, at)->parent;
+        }
+        if (at == node) {
+            return sum;
+        }
+        at = cairn_node_at(tree, at)->sibling_next;
+    }
+}
+
+/* Rows alone, where they need no states: chance that the next request parts past them, times their reading. */
+static double rows_gain(cairn_core *core, const cairn_cover *cover, const cairn_segment *segment)
+{
+    cairn_tree *tree = &core->tree;
+    double chance = 0.3;
+    for (uint32_t m = cairn_node_at(tree, cover->node)->mark_last; m != CAIRN_NONE;
+         m = cairn_mark_at(tree, m)->prev) {
+        if (cairn_mark_at(tree, m)->position < segment->begin) {
+            break;
+        }
+        chance += cairn_mark_at(tree, m)->weight;
+    }
+    return chance * cairn_costs_read(&core->costs, segment->begin, segment->end);
+}
+
+static void consider_state(cairn_core *core, uint32_t index, victim *best)
+{
+    const cairn_state *state = cairn_state_at(&core->tree, index);
+    double gain = cairn_value_gain(core, index);
+    if (!state->spacing_ok) {
+        return;
+    }
+    uint32_t turns = cairn_node_at(&core->tree, state->node)->turns;
+    double density = cairn_value_density(core, gain, state->used_ns, turns, state->bytes);
+    density = state->anchor_pin ? density * 1e6 : density;
+    if (density < best->density) {
+        *best = (victim){.index = index, .rows = false, .density = density, .bytes = state->bytes};
+    }
+}
+
+static void consider_segment(cairn_core *core, uint32_t index, victim *best)
+{
+    const cairn_tree *tree = &core->tree;
+    const cairn_segment *segment = cairn_segment_at(tree, index);
+    uint32_t cover;
+    if (!segment->alive || segment->pending || segment->doomed || segment->chosen || segment->pins > 0 ||
+        segment->count_covers == 0 || !segment_is_last(tree, segment, &cover)) {
+        return;
+    }
+    const cairn_cover *top = cairn_cover_at(tree, cover);
+    needing sum = {.used_ns = segment->used_ns};
+    if (core->options.trim == CAIRN_TRIM_ANYWHERE) {
+        sum.gain_ns = rows_gain(core, top, segment);
+    } else {
+        sum = states_needing(core, top->node, top->begin);
+    }
+    if (sum.pinned) {
+        return;
+    }
+    uint32_t turns = cairn_node_at(tree, top->node)->turns;
+    uint64_t bytes = segment->bytes + sum.bytes;
+    double density = cairn_value_density(core, sum.gain_ns, sum.used_ns, turns, bytes);
+    if (density < best->density) {
+        *best = (victim){.index = index, .rows = true, .density = density, .bytes = bytes};
+    }
+}
+
+static victim find_victim(cairn_core *core)
+{
+    victim best = {.index = CAIRN_NONE, .density = INFINITY};
+    for (uint32_t i = 0; i < core->tree.states.high; i++) {
+        if (state_may_go(cairn_state_at(&core->tree, i))) {
+            consider_state(core, i, &best);
+        }
+    }
+    for (uint32_t i = 0; i < core->tree.segments.high; i++) {
+        consider_segment(core, i, &best);
+    }
+    return best;
+}
+
+/* Mark the states that go with a chosen segment, so that they are not counted twice. */
+static void choose_segment(cairn_core *core, uint32_t segment, bool chosen)
+{
+    cairn_tree *tree = &core->tree;
+    cairn_segment_at(tree, segment)->chosen = chosen;
+    uint32_t cover;
+    (void)segment_is_last(tree, cairn_segment_at(tree, segment), &cover);
+    uint32_t from = cairn_cover_at(tree, cover)->begin;
+    uint32_t node = cairn_cover_at(tree, cover)->node;
+    cairn_value_dirty(core, node);
+    for (uint32_t i = 0; i < tree->states.high; i++) {
+        cairn_state *state = cairn_state_at(tree, i);
+        if (!state->alive || state->node == CAIRN_NONE || state->position <= from ||
+            state->chosen == chosen) {
+            continue;
+        }
+        uint32_t above = state->node;
+        while (above != CAIRN_NONE && above != node) {
+            above = cairn_node_at(tree, above)->parent;
+        }
+        if (above == node && !cairn_tree_live(tree, state->node, state->position)) {
+            state->chosen = chosen;
+            cairn_value_dirty(core, state->node);
+        }
+    }
+}
+
+static void choose(cairn_core *core, const victim *pick, bool chosen)
+{
+    if (pick->rows) {
+        choose_segment(core, pick->index, chosen);
+    } else {
+        cairn_state_at(&core->tree, pick->index)->chosen = chosen;
+        cairn_value_dirty(core, cairn_state_at(&core->tree, pick->index)->node);
+    }
+}
+
+static void drop_chosen(cairn_core *core, cairn_reason state_tomb)
+{
+    cairn_tree *tree = &core->tree;
+    for (uint32_t i = 0; i < tree->segments.high; i++) {
+        cairn_segment *segment = cairn_segment_at(tree, i);
+        if (segment->alive && segment->chosen) {
+            segment->chosen = false;
+            cairn_drop_segment(core, i, CAIRN_REASON_EVICTED);
+        }
+    }
+    for (uint32_t i = 0; i < tree->states.high; i++) {
+        cairn_state *state = cairn_state_at(tree, i);
+        if (state->alive && state->chosen) {
+            state->chosen = false;
+            cairn_drop_state(core, i, state_tomb);
+        }
+    }
+}
+
+static void clear_chosen(cairn_core *core)
+{
+    cairn_tree *tree = &core->tree;
+    for (uint32_t i = 0; i < tree->segments.high; i++) {
+        cairn_segment_at(tree, i)->chosen = false;
+    }
+    for (uint32_t i = 0; i < tree->states.high; i++) {
+        cairn_state *state = cairn_state_at(tree, i);
+        if (state->alive && state->chosen) {
+            state->chosen = false;
+            cairn_value_dirty(core, state->node);
+        }
+    }
+}
+
+bool cairn_evict_for(cairn_core *core, uint64_t bytes, double density)
+{
+    if (cairn_ledger_fits(&core->ledger, bytes)) {
+        return true;
+    }
+    uint64_t cap = core->ledger.bytes_max;
+    uint64_t sum = cairn_ledger_sum(&core->ledger);
+    uint64_t fixed = core->ledger.reserved_bytes + core->ledger.buffer_bytes + core->ledger.index_bytes;
+    if (bytes > cap || fixed > cap - bytes) {
+        return false; /* nothing that could be dropped would be enough */
+    }
+    uint64_t found = 0;
+    while (sum - found > cap - bytes) {
+        victim pick = find_victim(core);
+        if (pick.index == CAIRN_NONE || pick.density >= density || pick.bytes > sum - found) {
+            clear_chosen(core);
+            return false;
+        }
+        choose(core, &pick, true);
+        found += pick.bytes;
+    }
+    drop_chosen(core, CAIRN_REASON_THINNED);
+    return CAIRN_EXPECT(cairn_ledger_fits(&core->ledger, bytes));
+}
+
+void cairn_evict_over(cairn_core *core)
+{
+    while (core->ledger.index_bytes > core->ledger.index_bytes_max && cairn_evict_leaf(core)) {
+    }
+    while (cairn_ledger_over(&core->ledger) > 0) {
+        victim pick = find_victim(core);
+        if (pick.index == CAIRN_NONE) {
+            if (!cairn_evict_leaf(core)) {
+                return;
+            }
+        } else if (pick.rows) {
+            cairn_drop_segment(core, pick.index, CAIRN_REASON_EVICTED);
+        } else {
+            cairn_drop_state(core, pick.index, CAIRN_REASON_EVICTED);
+        }
+    }
+}
+
+/* --- the index ----------------------------------------------------------------------------------------------- */
+
+/* Drop all blobs that hang on this leaf. False: some can't go now. */
+static bool leaf_clear(cairn_core *core, uint32_t node)
+{
+    cairn_tree *tree = &core->tree;
+    strip_states(core, node, 0, CAIRN_REASON_EVICTED);
+    strip_covers(core, node, 0);
+    return cairn_tree_leaf_free(tree, node);
+}
+
+bool cairn_evict_leaf(cairn_core *core)
+{
+    enum { LOOK = 64 };
+    cairn_tree *tree = &core->tree;
+    uint32_t fallback = CAIRN_NONE;
+    uint32_t looked = 0;
+    for (uint32_t i = tree->oldest; i != CAIRN_NONE; i = cairn_node_at(tree, i)->newer) {
+        const cairn_node *node = cairn_node_at(tree, i);
+        if (cairn_tree_leaf_free(tree, i)) {
+            cairn_tree_leaf_remove(tree, i);
+            return true;
+        }
+        bool leaf = node->parent != CAIRN_NONE && node->child_first == CAIRN_NONE && node->count_cursors == 0;
+        if (leaf && fallback == CAIRN_NONE) {
+            fallback = i;
+        }
+        if (++looked >= LOOK && fallback != CAIRN_NONE) {
+            break;
+        }
+    }
+    if (fallback != CAIRN_NONE && leaf_clear(core, fallback)) {
+        cairn_tree_leaf_remove(tree, fallback);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,378 @@
+/*
+ * placement - see placement.h.
+ */
+#include "core/placement.h"
+
+#include <string.h>
+
+#include "core/boundary.h"
+#include "core/divergence.h"
+#include "core/eviction.h"
+#include "core/plan.h"
+
+/* Cuts nearer than this to one before are not worth a batch. */
+enum { NEAR = 8 };
+
+/* Share of the reading time that may be spent on states against unforeseen divergences. */
+static const double insurance = 0.015;
+
+/* --- cuts ------------------------------------------------------------------------------------------------ */
+
+static bool has_opener(const cairn_prompt *prompt)
+{
+    for (uint32_t i = prompt->count_boundaries; i > 0; i--) {
+        if ((prompt->boundaries[i - 1].kinds & CAIRN_BOUNDARY_OPENER) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void cairn_placement_prepare(cairn_core *core, cairn_request *request)
+{
+    const cairn_prompt *prompt = request->prompt;
+    const cairn_lookup *look = &core->lookup;
+    request->branch = request->tail = 0;
+    if (prompt->mode != CAIRN_RESUME_FAST || !request->keep) {
+        return;
+    }
+    if (look->limit > 0 && look->node != CAIRN_NONE) {
+        const cairn_node *node = cairn_node_at(&core->tree, look->node);
+        bool goes_on = look->divergence < node->end || node->child_first != CAIRN_NONE;
+        bool repeat = look->divergence >= prompt->count - 1;
+        request->branch = goes_on || repeat ? look->limit : 0;
+    }
+    if (!has_opener(prompt) && prompt->count > NEAR) {
+        request->tail = prompt->count - 4;
+    }
+}
+
+static uint32_t nearer(uint32_t position, uint32_t extra, uint32_t cut, uint32_t least)
+{
+    return extra > position && extra < cut && extra - position >= least ? extra : cut;
+}
+
+uint32_t cairn_placement_cut(cairn_core *core, cairn_request *request)
+{
+    uint32_t cut = cairn_boundary_cut(&core->options, request->prompt, request->position, &request->boundary);
+    if (request->prompt->mode == CAIRN_RESUME_FAST) {
+        uint32_t least = request->position == 0 ? 1 : NEAR;
+        cut = nearer(request->position, request->tail, cut, least);
+        cut = nearer(request->position, request->branch, cut, least);
+    }
+    return cut;
+}
+
+/* --- marks ------------------------------------------------------------------------------------------------- */
+
+static const uint16_t own_kinds = CAIRN_BOUNDARY_BRANCH | CAIRN_BOUNDARY_ANSWER_END;
+
+static void marks_of_node(cairn_core *core, const cairn_prompt *prompt, uint32_t node, uint32_t from,
+                          uint32_t to)
+{
+    cairn_tree *tree = &core->tree;
+    uint32_t begin = cairn_node_at(tree, node)->begin;
+    uint32_t end = cairn_node_at(tree, node)->end;
+    from = from > begin ? from : begin;
+    to = to < end ? to : end;
+    for (uint32_t m = cairn_node_at(tree, node)->mark_first; m != CAIRN_NONE;
+         m = cairn_mark_at(tree, m)->next) {
+        cairn_mark *mark = cairn_mark_at(tree, m);
+        if (mark->position > from && mark->position <= to) {
+            mark->kinds &= (uint16_t) ~(CAIRN_BOUNDARY_LAST_USER | CAIRN_BOUNDARY_OPENER);
+        }
+    }
+    uint32_t hint = cairn_node_at(tree, node)->mark_first;
+    for (uint32_t i = cairn_boundary_after(prompt, from); i < prompt->count_boundaries; i++) {
+        uint32_t position = prompt->boundaries[i].position;
+        if (position > to) {
+            return;
+        }
+        while (hint != CAIRN_NONE && cairn_mark_at(tree, hint)->position < position) {
+            hint = cairn_mark_at(tree, hint)->next;
+        }
+        bool there = hint != CAIRN_NONE && cairn_mark_at(tree, hint)->position == position;
+        uint32_t m = there ? hint : cairn_tree_mark(tree, node, position, true);
+        if (m == CAIRN_NONE) {
+            return;
+        }
+        cairn_boundary sum = cairn_boundary_at(prompt, position);
+        cairn_mark *mark = cairn_mark_at(tree, m);
+        mark->kinds = (uint16_t)((mark->kinds & own_kinds) | sum.kinds);
+        mark->role = sum.role;
+        mark->message = sum.message;
+    }
+}
+
+void cairn_placement_marks(cairn_core *core, const cairn_request *request, uint32_t slot, uint32_t from,
+                           uint32_t to)
+{
+    for (uint32_t i = core->tree.cursors[slot].node; i != CAIRN_NONE;
+         i = cairn_node_at(&core->tree, i)->parent) {
+        if (cairn_node_at(&core->tree, i)->end <= from) {
+            return;
+        }
+        marks_of_node(core, request->prompt, i, from, to);
+    }
+}
+
+/* --- chances ---------------------------------------------------------------------------------------------------- */
+
+uint32_t cairn_placement_before(const cairn_core *core, uint32_t node, uint32_t position)
+{
+    const cairn_tree *tree = &core->tree;
+    for (uint32_t i = node; i != CAIRN_NONE; i = cairn_node_at(tree, i)->parent) {
+        if (cairn_node_at(tree, i)->count_states == 0) {
+            continue;
+        }
+        for (uint32_t m = cairn_node_at(tree, i)->mark_last; m != CAIRN_NONE;
+             m = cairn_mark_at(tree, m)->prev) {
+            const cairn_mark *mark = cairn_mark_at(tree, m);
+            if (mark->position < position && mark->state != CAIRN_NONE &&
+                !cairn_state_at(tree, mark->state)->doomed) {
+                return mark->position;
+            }
+        }
+    }
+    return 0;
+}
+
+double cairn_placement_tip_chance(const cairn_core *core, uint32_t node)
+{
+    const float *counts = cairn_space_at(&core->tree, cairn_node_at(&core->tree, node)->space)->counts;
+    return 0.2 + (double)cairn_divergence_chance(counts, CAIRN_CLASS_TIP, 0);
+}
+
+/* Chance that the next request parts in [begin, end) of this prompt, by its boundaries. */
+static double chance_between(const cairn_core *core, const cairn_request *request, uint32_t begin,
+                             uint32_t end)
+{
+    const cairn_prompt *prompt = request->prompt;
+    const float *counts = cairn_space_at(&core->tree, request->space)->counts;
+    uint32_t messages = cairn_boundary_messages(prompt);
+    double sum = 0.02 * (end - begin) / (double)prompt->count;
+    cairn_boundary inside = cairn_boundary_message_of(prompt, begin);
+    uint32_t i = cairn_boundary_after(prompt, begin);
+    while (inside.kinds != 0) {
+        uint32_t stop = prompt->count; /* where this message ends */
+        while (i < prompt->count_boundaries && (prompt->boundaries[i].position <= inside.position ||
+                                                !cairn_boundary_message(prompt->boundaries[i].kinds))) {
+            i++;
+        }
+        if (i < prompt->count_boundaries) {
+            stop = prompt->boundaries[i].position;
+        }
+        uint32_t distance = messages > inside.message + 1 ? messages - 1 - inside.message : 0;
+        uint32_t bucket = cairn_divergence_bucket(distance);
+        static const uint8_t share[CAIRN_DISTANCES] = {1, 1, 1, 1, 2, 3, 8, 24};
+        double chance =
+            cairn_divergence_chance(counts, cairn_boundary_class(inside.kinds, inside.role), bucket);
+        chance /= share[bucket];
+        uint32_t from = begin > inside.position ? begin : inside.position;
+        uint32_t to = stop < end ? stop : end;
+        sum += inside.position >= begin ? chance * 0.7 : 0;
+        sum += to > from ? chance * 0.3 * (to - from) / (double)(stop - inside.position) : 0;
+        if (stop >= end || i >= prompt->count_boundaries) {
+            break;
+        }
+        inside = cairn_boundary_at(prompt, stop);
+    }
+    return sum;
+}
+
+/* --- taking ------------------------------------------------------------------------------------------------------ */
+
+static void note_tomb(cairn_core *core, uint32_t node, uint32_t position, cairn_reason reason)
+{
+    uint32_t m = cairn_tree_mark(&core->tree, node, position, true);
+    if (m != CAIRN_NONE && cairn_mark_at(&core->tree, m)->state == CAIRN_NONE) {
+        cairn_mark_at(&core->tree, m)->tomb = (uint8_t)reason;
+        cairn_mark_at(&core->tree, m)->tomb_bytes = core->ledger.bytes_max + core->options.state_bytes_max;
+    }
+}
+
+/* Is there a state here already that is as good? One of other cuts gives way to an exact one. */
+static bool there_already(cairn_core *core, const cairn_request *request, uint32_t slot, uint32_t mark)
+{
+    uint32_t state = mark != CAIRN_NONE ? cairn_mark_at(&core->tree, mark)->state : CAIRN_NONE;
+    if (state == CAIRN_NONE) {
+        return false;
+    }
+    const cairn_state *item = cairn_state_at(&core->tree, state);
+    if (request->prompt->mode != CAIRN_RESUME_EXACT || item->digest == core->slots[slot].digest ||
+        item->pins > 0 || item->pending || item->doomed) {
+        return true;
+    }
+    cairn_drop_state(core, state, CAIRN_REASON_CUTS);
+    return false;
+}
+
+static bool takes_states(const cairn_core *core, const cairn_request *request)
+{
+    return request->keep && core->options.state_bytes_max > 0 && core->options.trim != CAIRN_TRIM_ANYWHERE;
+}
+
+/* Take, dropping what is worth less; or say that there was no room. */
+static void take(cairn_core *core, cairn_request *request, uint32_t slot, double gain_ns)
+{
+    cairn_cursor at = core->tree.cursors[slot];
+    uint32_t turns = cairn_node_at(&core->tree, at.node)->turns;
+    double density = cairn_value_density(core, gain_ns, core->now_ns, turns, core->options.state_bytes_max);
+    if (cairn_plan_take(core, slot, request, density)) {
+        request->decision.states_taken++;
+        uint32_t mark = cairn_tree_mark(&core->tree, at.node, at.position, false);
+        if (request->prompt->pin && mark != CAIRN_NONE &&
+            (cairn_mark_at(&core->tree, mark)->kinds & CAIRN_BOUNDARY_SYSTEM_END) != 0) {
+            cairn_state_at(&core->tree, cairn_mark_at(&core->tree, mark)->state)->anchor_pin = true;
+        }
+        return;
+    }
+    request->decision.states_skipped++;
+    core->takes_skipped++;
+    note_tomb(core, at.node, at.position, CAIRN_REASON_NO_ROOM);
+}
+
+void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t slot)
+{
+    cairn_tree *tree = &core->tree;
+    cairn_cursor at = tree->cursors[slot];
+    uint32_t position = request->position;
+    if (!takes_states(core, request) || at.node == CAIRN_NONE || at.position != position || position == 0) {
+        return;
+    }
+    if (position == request->branch) {
+        uint32_t m = cairn_tree_mark(tree, at.node, position, true);
+        if (m != CAIRN_NONE) {
+            cairn_mark_at(tree, m)->kinds |= CAIRN_BOUNDARY_BRANCH;
+            cairn_mark_at(tree, m)->hits += 1;
+        }
+    }
+    uint32_t mark = cairn_tree_mark(tree, at.node, position, false);
+    if (there_already(core, request, slot, mark)) {
+        return;
+    }
+    uint32_t before = cairn_placement_before(core, at.node, position);
+    uint32_t index = request->boundary;
+    uint32_t next = position < request->prompt->count
+                        ? cairn_boundary_cut(&core->options, request->prompt, position, &index)
+                        : request->prompt->count;
+    double chance = chance_between(core, request, position, next);
+    cairn_boundary kinds = cairn_boundary_at(request->prompt, position);
+    if (mark != CAIRN_NONE && cairn_mark_at(tree, mark)->hits > 0) {
+        chance += 0.5 * cairn_mark_at(tree, mark)->hits / (1.0 + cairn_mark_at(tree, mark)->hits);
+    }
+    chance += position == request->tail ? 0.25 : 0;
+    if (cairn_boundary_protected(kinds.kinds) && chance < 0.25) {
+        chance = 0.25;
+    }
+    double reading = cairn_costs_read(&core->costs, before, position);
+    double gain = chance * reading;
+    bool pays = gain > core->costs.take_ns;
+    bool insured = core->costs.take_ns <= insurance * reading;
+    if (position - before < NEAR && before > 0 && position != request->branch) {
+        return;
+    }
+    if (pays || insured) {
+        take(core, request, slot, gain);
+    } else {
+        request->decision.states_skipped++;
+        core->takes_skipped++;
+    }
+}
+
+void cairn_placement_answered(cairn_core *core, cairn_request *request, uint32_t slot)
+{
+    cairn_cursor at = core->tree.cursors[slot];
+    if (!takes_states(core, request) || at.node == CAIRN_NONE || at.position != request->position ||
+        request->prompt->mode != CAIRN_RESUME_FAST ||
+        request->position - request->answer_state < core->options.grid_tokens) {
+        return;
+    }
+    request->answer_state = request->position;
+    uint32_t mark = cairn_tree_mark(&core->tree, at.node, at.position, false);
+    if (mark != CAIRN_NONE && cairn_mark_at(&core->tree, mark)->state != CAIRN_NONE) {
+        return;
+    }
+    uint32_t before = cairn_placement_before(core, at.node, at.position);
+    double reading = cairn_costs_read(&core->costs, before, at.position);
+    double gain = 0.05 * reading;
+    if (gain > core->costs.take_ns || core->costs.take_ns <= insurance * reading) {
+        take(core, request, slot, gain);
+    }
+}
+
+/* --- learning ---------------------------------------------------------------------------------------------------- */
+
+static float *space_counts(cairn_core *core, uint32_t space)
+{
+    cairn_space *item = cairn_space_at(&core->tree, space);
+    if (item->counts == NULL &&
+        cairn_ledger_index_grow(&core->ledger, CAIRN_DIVERGENCE_COUNTS * sizeof(float))) {
+        item->counts = cairn_mem_array(core->mem, CAIRN_DIVERGENCE_COUNTS, sizeof(float));
+        if (item->counts == NULL) {
+            cairn_ledger_index_shrink(&core->ledger, CAIRN_DIVERGENCE_COUNTS * sizeof(float));
+        }
+    }
+    return item->counts;
+}
+
+void cairn_placement_learn(cairn_core *core, const cairn_request *request)
+{
+    const cairn_lookup *look = &core->lookup;
+    cairn_tree *tree = &core->tree;
+    if (!request->keep || look->node == CAIRN_NONE || look->divergence == 0) {
+        return;
+    }
+    float *counts = space_counts(core, request->space);
+    const cairn_node *tip = cairn_node_at(tree, cairn_value_tip(tree, look->node));
+    if (counts == NULL) {
+        return;
+    }
+    if (look->divergence == tip->end && look->divergence < request->prompt->count) {
+        cairn_divergence_count(counts, CAIRN_CLASS_TIP, 0);
+        return;
+    }
+    for (uint32_t i = look->count_nodes; i > 0; i--) {
+        for (uint32_t m = cairn_node_at(tree, look->nodes[i - 1])->mark_last; m != CAIRN_NONE;
+             m = cairn_mark_at(tree, m)->prev) {
+            cairn_mark *mark = cairn_mark_at(tree, m);
+            if (mark->position > look->divergence) {
+                continue;
+            }
+            if (mark->position == look->divergence) {
+                mark->hits = mark->hits * 0.95f + 1.0f;
+            }
+            cairn_class class = cairn_boundary_class(mark->kinds, mark->role);
+            if (class != CAIRN_CLASS_NONE) {
+                uint32_t distance = tip->messages > mark->message + 1 ? tip->messages - 1 - mark->message : 0;
+                cairn_divergence_count(counts, class, cairn_divergence_bucket(distance));
+                return;
+            }
+        }
+    }
+    cairn_divergence_count(counts, CAIRN_CLASS_NONE, 0);
+}
+
+uint32_t cairn_placement_segment_end(const cairn_core *core, uint32_t node, uint32_t begin, uint32_t end,
+                                     uint32_t tokens)
+{
+    uint32_t stop = end - begin > tokens + tokens / 2 ? begin + tokens : end;
+    for (uint32_t i = node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
+        if (cairn_node_at(&core->tree, i)->end <= begin) {
+            break;
+        }
+        for (uint32_t m = cairn_node_at(&core->tree, i)->mark_first; m != CAIRN_NONE;
+             m = cairn_mark_at(&core->tree, m)->next) {
+            const cairn_mark *mark = cairn_mark_at(&core->tree, m);
+            if ((mark->kinds & CAIRN_BOUNDARY_SYSTEM_END) != 0 && mark->position > begin &&
+                mark->position < stop) {
+                stop = mark->position;
+            }
+        }
+        uint32_t node_end = cairn_node_at(&core->tree, i)->end;
+        if (i != node && node_end > begin && node_end < stop && node_end - begin >= tokens / 8) {
+            stop = node_end; /* where another path branches off */
+        }
+    }
+    return stop;
+}

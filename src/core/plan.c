@@ -1,0 +1,569 @@
+/*
+ * plan - see plan.h.
+ */
+#include "core/plan.h"
+
+#include "core/eviction.h"
+#include "core/placement.h"
+#include "core/resume.h"
+
+enum { SEGMENT_TOKENS = 4096, ATTEMPTS = 6 };
+
+/* --- pins ---------------------------------------------------------------------------------------------- */
+
+static bool pin(cairn_core *core, cairn_request *request, uint32_t index, bool rows)
+{
+    if (request->count_pins == request->room_pins) {
+        uint32_t room = request->room_pins * 2 + 16;
+        void *fresh =
+            cairn_mem_array_resize(core->mem, request->pins, request->room_pins, room, sizeof *request->pins);
+        if (fresh == NULL) {
+            return false;
+        }
+        request->pins = fresh;
+        request->room_pins = room;
+    }
+    request->pins[request->count_pins++] = (cairn_pin){.index = index, .rows = rows};
+    if (rows) {
+        cairn_segment_at(&core->tree, index)->pins++;
+    } else {
+        cairn_state_at(&core->tree, index)->pins++;
+    }
+    return true;
+}
+
+void cairn_plan_unpin(cairn_core *core, cairn_request *request)
+{
+    for (uint32_t i = 0; i < request->count_pins; i++) {
+        const cairn_pin *item = &request->pins[i];
+        uint32_t *pins = item->rows ? &cairn_segment_at(&core->tree, item->index)->pins
+                                    : &cairn_state_at(&core->tree, item->index)->pins;
+        CAIRN_ASSERT(*pins > 0);
+        --*pins;
+    }
+    request->count_pins = 0;
+}
+
+/* --- taking and saving ---------------------------------------------------------------------------------- */
+
+bool cairn_plan_take(cairn_core *core, uint32_t slot, cairn_request *request, double density)
+{
+    cairn_tree *tree = &core->tree;
+    cairn_cursor at = tree->cursors[slot];
+    uint64_t bytes = core->options.state_bytes_max;
+    if (!cairn_evict_for(core, bytes, density) || !cairn_ledger_reserve(&core->ledger, bytes)) {
+        return false;
+    }
+    uint32_t state = cairn_tree_state_add(tree, at.node, at.position);
+    if (state == CAIRN_NONE) {
+        cairn_ledger_unreserve(&core->ledger, bytes);
+        return false;
+    }
+    cairn_state *item = cairn_state_at(tree, state);
+    item->blob = cairn_blob_make(core, state, false);
+    item->bytes = bytes;
+    item->owner = request->id;
+    item->digest = core->slots[slot].digest;
+    item->decoded = core->slots[slot].decoded;
+    item->used_ns = item->created_ns = core->now_ns;
+    request->count_pending++;
+    cairn_value_dirty(core, at.node);
+    cairn_action action = {.kind = CAIRN_ACTION_TAKE,
+                           .slot = slot,
+                           .request = request->id,
+                           .blob = item->blob,
+                           .begin = at.position,
+                           .end = at.position,
+                           .bytes = bytes};
+    if (!cairn_core_emit(core, action)) {
+        request->count_pending--;
+        cairn_ledger_unreserve(&core->ledger, bytes);
+        cairn_tree_state_remove(tree, state);
+        return false;
+    }
+    return true;
+}
+
+/* One segment of rows [begin, end) of the slot. The room was made before. Gives its index or CAIRN_NONE. */
+static uint32_t save_segment(cairn_core *core, cairn_request *request, uint32_t slot, uint32_t begin,
+                             uint32_t end, bool clip)
+{
+    cairn_tree *tree = &core->tree;
+    uint64_t bytes = (uint64_t)(end - begin) * core->options.row_bytes;
+    if (!cairn_ledger_buffer_hold(&core->ledger, core->options.rows_extra_bytes)) {
+        return CAIRN_NONE;
+    }
+    if (!cairn_ledger_reserve(&core->ledger, bytes)) {
+        cairn_ledger_buffer_release(&core->ledger);
+        return CAIRN_NONE;
+    }
+    uint32_t node = tree->cursors[slot].node;
+    while (cairn_node_at(tree, node)->begin >= end) {
+        node = cairn_node_at(tree, node)->parent;
+    }
+    uint32_t index = cairn_tree_segment_add(tree, node, begin, end, clip);
+    cairn_segment *item = index != CAIRN_NONE ? cairn_segment_at(tree, index) : NULL;
+    bool fine = item != NULL && cairn_lineage_copy(&item->lineage, tree->mem, tree->ledger,
+                                                   &core->slots[slot].lineage, begin, end);
+    if (fine) {
+        item->blob = cairn_blob_make(core, index, true);
+        item->bytes = bytes;
+        item->owner = request->id;
+        item->used_ns = item->created_ns = core->now_ns;
+        cairn_action action = {.kind = CAIRN_ACTION_SAVE_ROWS,
+                               .slot = slot,
+                               .request = request->id,
+                               .blob = item->blob,
+                               .begin = begin,
+                               .end = end,
+                               .bytes = bytes};
+        fine = cairn_core_emit(core, action);
+    }
+    if (!fine) {
+        if (item != NULL) {
+            cairn_tree_segment_remove(tree, index);
+        }
+        cairn_ledger_unreserve(&core->ledger, bytes);
+        cairn_ledger_buffer_release(&core->ledger);
+        return CAIRN_NONE;
+    }
+    request->count_pending++;
+    if (clip) {
+        cairn_drop_uncovered(core);
+    }
+    return index;
+}
+
+/* --- what a slot would lose --------------------------------------------------------------------------------- */
+
+typedef struct gap {
+    uint32_t begin, end;
+} gap;
+
+typedef struct loss {
+    uint32_t slot;
+    uint32_t node, position; /* the slot's cursor before                                            */
+    uint32_t keep;
+    bool exact; /* rows of this slot are worth more than rows of mixed readings                     */
+    gap gaps[64];
+    uint32_t count_gaps;
+    uint64_t row_tokens;
+} loss;
+
+/* Is this stored row as good as the slot's own? */
+static bool cover_serves(const cairn_core *core, const loss *lost, const cairn_cover *cover)
+{
+    const cairn_segment *segment = cairn_segment_at(&core->tree, cover->segment);
+    if (segment->doomed) {
+        return false;
+    }
+    if (!lost->exact) {
+        return true;
+    }
+    const cairn_lineage *own = &core->slots[lost->slot].lineage;
+    uint32_t at = cover->begin;
+    uint32_t mine = cairn_lineage_find(own, at);
+    uint32_t theirs = cairn_lineage_find(&segment->lineage, at);
+    while (at < cover->end && at < lost->position && mine < own->count && theirs < segment->lineage.count) {
+        const cairn_run *a = &own->runs[mine];
+        const cairn_run *b = &segment->lineage.runs[theirs];
+        if (a->digest != 0 && (a->digest != b->digest || a->cut != b->cut)) {
+            return false;
+        }
+        at = a->rows_end < b->rows_end ? a->rows_end : b->rows_end;
+        mine += a->rows_end <= at ? 1 : 0;
+        theirs += b->rows_end <= at ? 1 : 0;
+    }
+    return true;
+}
+
+static bool add_gap(loss *lost, uint32_t begin, uint32_t end)
+{
+    if (begin >= end) {
+        return true;
+    }
+    if (lost->count_gaps == sizeof lost->gaps / sizeof lost->gaps[0]) {
+        return false;
+    }
+    lost->gaps[lost->count_gaps++] = (gap){begin, end};
+    lost->row_tokens += end - begin;
+    return true;
+}
+
+/* Rows [keep, need) of the slot that nobody else holds: found from the tip upwards. */
+static void find_gaps(const cairn_core *core, loss *lost, uint32_t need)
+{
+    lost->count_gaps = 0;
+    lost->row_tokens = 0;
+    for (uint32_t i = lost->node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
+        const cairn_node *node = cairn_node_at(&core->tree, i);
+        if (node->end <= lost->keep) {
+            return;
+        }
+        uint32_t from = node->begin > lost->keep ? node->begin : lost->keep;
+        uint32_t to = node->end < need ? node->end : need;
+        for (uint32_t c = node->cover_last; c != CAIRN_NONE && from < to;
+             c = cairn_cover_at(&core->tree, c)->prev) {
+            const cairn_cover *cover = cairn_cover_at(&core->tree, c);
+            if (cover->begin >= to || !cover_serves(core, lost, cover)) {
+                continue;
+            }
+            if (!add_gap(lost, cover->end > from ? cover->end : from, to)) {
+                return;
+            }
+            to = cover->begin < to ? cover->begin : to;
+        }
+        if (from < to && !add_gap(lost, from, to)) {
+            return;
+        }
+    }
+}
+
+/* The furthest position of the slot's path, at most `from`, that a state (here or on a branch) needs rows up to. */
+static uint32_t needed(const cairn_core *core, const loss *lost, uint32_t from)
+{
+    const cairn_tree *tree = &core->tree;
+    uint32_t below = CAIRN_NONE;
+    for (uint32_t i = lost->node; i != CAIRN_NONE; i = cairn_node_at(tree, i)->parent) {
+        const cairn_node *node = cairn_node_at(tree, i);
+        if (node->end <= lost->keep) {
+            return 0;
+        }
+        uint32_t own = 0;
+        for (uint32_t m = node->mark_first; m != CAIRN_NONE; m = cairn_mark_at(tree, m)->next) {
+            own += cairn_mark_at(tree, m)->state != CAIRN_NONE ? 1 : 0;
+        }
+        uint32_t inside = below != CAIRN_NONE ? cairn_node_at(tree, below)->count_states : 0;
+        if (node->end <= from && node->count_states > own + inside) {
+            return node->end; /* another branch stands on this edge's end */
+        }
+        const cairn_mark *last = node->mark_last != CAIRN_NONE ? cairn_mark_at(tree, node->mark_last) : NULL;
+        if (below == CAIRN_NONE && from >= lost->position &&
+            (node->count_states > own || (last != NULL && last->position > lost->position && own > 0))) {
+            return lost->position; /* the path goes on past the slot's end */
+        }
+        for (uint32_t m = node->mark_last; m != CAIRN_NONE; m = cairn_mark_at(tree, m)->prev) {
+            const cairn_mark *mark = cairn_mark_at(tree, m);
+            if (mark->state != CAIRN_NONE && mark->position <= from && mark->position > lost->keep &&
+                !cairn_state_at(tree, mark->state)->doomed) {
+                return mark->position;
+            }
+        }
+        below = i;
+    }
+    return 0;
+}
+
+/* What the states in (keep, need] of the slot's path are expected to save. */
+static double gain_up_to(cairn_core *core, const loss *lost, uint32_t need)
+{
+    const cairn_tree *tree = &core->tree;
+    double gain = 0;
+    for (uint32_t i = lost->node; i != CAIRN_NONE; i = cairn_node_at(tree, i)->parent) {
+        if (cairn_node_at(tree, i)->end <= lost->keep) {
+            break;
+        }
+        for (uint32_t m = cairn_node_at(tree, i)->mark_last; m != CAIRN_NONE;
+             m = cairn_mark_at(tree, m)->prev) {
+            const cairn_mark *mark = cairn_mark_at(tree, m);
+            if (mark->state != CAIRN_NONE && mark->position <= need && mark->position > lost->keep) {
+                gain += cairn_value_gain(core, mark->state);
+            }
+        }
+    }
+    return gain;
+}
+
+static void save_gaps(cairn_core *core, cairn_request *request, const loss *lost)
+{
+    for (uint32_t i = lost->count_gaps; i > 0; i--) { /* they were found from the tip upwards */
+        uint32_t begin = lost->gaps[i - 1].begin;
+        while (begin < lost->gaps[i - 1].end) {
+            uint32_t end = lost->gaps[i - 1].end;
+            uint32_t stop = cairn_placement_segment_end(core, lost->node, begin, end, SEGMENT_TOKENS);
+            if (save_segment(core, request, lost->slot, begin, stop, lost->exact) == CAIRN_NONE) {
+                return;
+            }
+            begin = stop;
+        }
+    }
+}
+
+/* Save rows up to `need` (and the live state, when `live_ns` > 0). False: not worth the room, nothing done. */
+static bool save_up_to(cairn_core *core, cairn_request *request, loss *lost, uint32_t need, double live_ns)
+{
+    find_gaps(core, lost, need);
+    uint64_t rows = lost->row_tokens * core->options.row_bytes;
+    uint64_t state = live_ns > 0 ? core->options.state_bytes_max : 0;
+    uint64_t buffer =
+        lost->row_tokens > 0 && core->ledger.buffer_users == 0 ? core->options.rows_extra_bytes : 0;
+    if (rows + state == 0) {
+        return true;
+    }
+    bool rows_only = core->options.trim == CAIRN_TRIM_ANYWHERE;
+    double gain = live_ns + gain_up_to(core, lost, need);
+    gain += rows_only ? 0.5 * cairn_costs_read(&core->costs, lost->keep, need) : 0;
+    const cairn_node *tip = cairn_node_at(&core->tree, lost->node);
+    double move_ns = (double)rows * core->costs.move_ns_byte + (live_ns > 0 ? core->costs.take_ns : 0);
+    double density =
+        cairn_value_density(core, gain, core->slots[lost->slot].used_ns, tip->turns, rows + state);
+    if (move_ns > gain * 4 || !cairn_evict_for(core, rows + state + buffer, density)) {
+        return false;
+    }
+    if (live_ns > 0) {
+        (void)cairn_plan_take(core, lost->slot, request, 0);
+    }
+    save_gaps(core, request, lost);
+    return true;
+}
+
+static double live_gain(cairn_core *core, const loss *lost)
+{
+    const cairn_slot *slot = &core->slots[lost->slot];
+    uint32_t mark = cairn_tree_mark(&core->tree, lost->node, lost->position, false);
+    bool there = mark != CAIRN_NONE && cairn_mark_at(&core->tree, mark)->state != CAIRN_NONE;
+    if (!slot->state_set || slot->dirty || lost->position == 0 || there ||
+        core->options.state_bytes_max == 0 || core->options.trim == CAIRN_TRIM_ANYWHERE ||
+        (slot->exact && slot->digest == 0)) {
+        return 0;
+    }
+    uint32_t before = cairn_placement_before(core, lost->node, lost->position);
+    double saved = cairn_costs_read(&core->costs, before, lost->position);
+    double gain = cairn_placement_tip_chance(core, lost->node) * saved;
+    return gain > core->costs.take_ns ? gain : 0;
+}
+
+/* Save what is worth it of what the slot is about to lose. */
+static void displace(cairn_core *core, cairn_request *request, loss *lost)
+{
+    if (lost->node == CAIRN_NONE || lost->position == 0) {
+        return;
+    }
+    double live = live_gain(core, lost);
+    if (lost->position <= lost->keep || !core->options.rows_move) {
+        if (live > 0 && (lost->position <= lost->keep)) { /* its rows stay; only the state goes */
+            (void)save_up_to(core, request, lost, lost->keep, live);
+        }
+        return;
+    }
+    bool rows_only = core->options.trim == CAIRN_TRIM_ANYWHERE;
+    uint32_t need = rows_only || live > 0 ? lost->position : needed(core, lost, lost->position);
+    for (uint32_t i = 0; i < ATTEMPTS && need > lost->keep; i++) {
+        if (save_up_to(core, request, lost, need, need == lost->position ? live : 0)) {
+            return;
+        }
+        uint32_t next = rows_only ? lost->keep + (need - lost->keep) / 2 : needed(core, lost, need - 1);
+        if (!rows_only && i >= ATTEMPTS / 2) { /* then in larger steps */
+            uint32_t half = lost->keep + (need - lost->keep) / 2;
+            next = needed(core, lost, half < next ? half : next);
+        }
+        need = next;
+    }
+}
+
+/* --- the slot's new contents --------------------------------------------------------------------------------- */
+
+void cairn_plan_slot_cut(cairn_core *core, uint32_t slot, uint32_t length, cairn_reason tomb)
+{
+    cairn_tree *tree = &core->tree;
+    cairn_cursor old = tree->cursors[slot];
+    core->slots[slot].state_set = false;
+    core->slots[slot].digest = 0;
+    if (old.node == CAIRN_NONE || length >= old.position) {
+        return;
+    }
+    uint32_t node = old.node;
+    while (cairn_node_at(tree, node)->begin >= length && cairn_node_at(tree, node)->parent != CAIRN_NONE) {
+        node = cairn_node_at(tree, node)->parent;
+    }
+    cairn_tree_cursor_set(tree, slot, node, length);
+    cairn_lineage_trim(&core->slots[slot].lineage, length);
+    cairn_drop_stranded(core, old.node, length, old.position, tomb);
+    cairn_value_dirty(core, old.node);
+}
+
+/* The slot holds the prompt's path up to the resume point. */
+static void settle_slot(cairn_core *core, cairn_request *request, const cairn_choice *choice,
+                        const loss *lost)
+{
+    cairn_slot *slot = &core->slots[choice->slot];
+    const cairn_lookup *look = &core->lookup;
+    uint32_t node = choice->resume > 0 ? cairn_lookup_node(core, choice->resume) : look->root;
+    cairn_tree_cursor_set(&core->tree, choice->slot, node, choice->resume);
+    if (lost->node != CAIRN_NONE && lost->position > choice->keep) {
+        cairn_reason tomb = core->options.rows_move ? CAIRN_REASON_NO_ROOM : CAIRN_REASON_ROWS_GONE;
+        cairn_drop_stranded(core, lost->node, choice->keep, lost->position, tomb);
+    }
+    if (lost->node != CAIRN_NONE) {
+        cairn_value_dirty(core, lost->node);
+    }
+    slot->state_set = choice->live || choice->state != CAIRN_NONE ||
+                      core->options.trim == CAIRN_TRIM_ANYWHERE || choice->resume == 0 ||
+                      request->floor <= choice->resume;
+    slot->dirty = false;
+    slot->settling = true;
+    slot->exact = request->prompt->mode == CAIRN_RESUME_EXACT;
+    if (choice->live) {
+        return;
+    }
+    slot->decoded = choice->state != CAIRN_NONE && cairn_state_at(&core->tree, choice->state)->decoded;
+    uint64_t digest = choice->resume == 0           ? CAIRN_LINEAGE_SEED
+                      : choice->state != CAIRN_NONE ? cairn_state_at(&core->tree, choice->state)->digest
+                      : slot->lineage.count > 0     ? slot->lineage.runs[slot->lineage.count - 1].digest
+                                                    : 0;
+    slot->digest = cairn_lineage_whole(&slot->lineage, choice->resume, digest) ? digest : 0;
+    slot->decoded = slot->decoded || (slot->digest == 0 && choice->state == CAIRN_NONE);
+}
+
+/* Rows from the lookup's pieces onto [keep, resume). False: something did not work out; resume elsewhere. */
+static bool load_rows(cairn_core *core, cairn_request *request, const cairn_choice *choice)
+{
+    cairn_slot *slot = &core->slots[choice->slot];
+    uint32_t at = choice->keep;
+    for (uint32_t i = 0; i < core->lookup.count_pieces && at < choice->resume; i++) {
+        const cairn_piece_rows *piece = &core->lookup.pieces[i];
+        if (piece->end <= at) {
+            continue;
+        }
+        uint32_t end = piece->end < choice->resume ? piece->end : choice->resume;
+        const cairn_segment *segment =
+            piece->segment != CAIRN_NONE ? cairn_segment_at(&core->tree, piece->segment) : NULL;
+        if (segment == NULL || piece->begin > at ||
+            !cairn_lineage_copy(&slot->lineage, core->mem, &core->ledger, &segment->lineage, at, end)) {
+            return false;
+        }
+        cairn_action action = {.kind = CAIRN_ACTION_LOAD_ROWS,
+                               .slot = choice->slot,
+                               .request = request->id,
+                               .blob = segment->blob,
+                               .begin = segment->begin,
+                               .end = segment->end,
+                               .use_begin = at,
+                               .use_end = end};
+        if (!cairn_core_emit(core, action)) {
+            return false;
+        }
+        at = end;
+    }
+    return at >= choice->resume;
+}
+
+/* Export what only other slots hold; the pieces then name the new segments. */
+static bool save_donated(cairn_core *core, cairn_request *request, const cairn_choice *choice)
+{
+    cairn_lookup *look = &core->lookup;
+    for (uint32_t i = 0; i < look->count_pieces; i++) {
+        cairn_piece_rows *piece = &look->pieces[i];
+        if (piece->segment != CAIRN_NONE || piece->end <= choice->keep || piece->begin >= choice->resume) {
+            continue;
+        }
+        uint32_t begin = piece->begin > choice->keep ? piece->begin : choice->keep;
+        uint32_t end = piece->end < choice->resume ? piece->end : choice->resume;
+        uint64_t bytes = (uint64_t)(end - begin) * core->options.row_bytes;
+        uint64_t buffer = core->ledger.buffer_users == 0 ? core->options.rows_extra_bytes : 0;
+        double gain = cairn_costs_read(&core->costs, 0, choice->resume);
+        if (!cairn_evict_for(core, bytes + buffer, cairn_value_density(core, gain, core->now_ns, 2, bytes))) {
+            return false;
+        }
+        bool clip = request->prompt->mode == CAIRN_RESUME_EXACT;
+        uint32_t segment = save_segment(core, request, piece->donor, begin, end, clip);
+        if (segment == CAIRN_NONE || !pin(core, request, segment, true)) {
+            return false;
+        }
+        *piece = (cairn_piece_rows){segment, begin, end, CAIRN_NONE};
+    }
+    return true;
+}
+
+static bool pin_choice(cairn_core *core, cairn_request *request, const cairn_choice *choice)
+{
+    const cairn_lookup *look = &core->lookup;
+    if (choice->state != CAIRN_NONE && !pin(core, request, choice->state, false)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < look->count_pieces; i++) {
+        const cairn_piece_rows *piece = &look->pieces[i];
+        if (piece->segment != CAIRN_NONE && piece->end > choice->keep && piece->begin < choice->resume &&
+            !pin(core, request, piece->segment, true)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void simple(cairn_core *core, const cairn_request *request, cairn_action_kind kind, uint32_t slot,
+                   uint32_t begin)
+{
+    cairn_action action = {.kind = kind, .slot = slot, .request = request->id, .begin = begin, .end = begin};
+    (void)cairn_core_emit(core, action);
+}
+
+/* The list from RESET or TRIM to RESTORE. False: rows could not be brought together. */
+static bool prepare(cairn_core *core, cairn_request *request, const cairn_choice *choice, const loss *lost)
+{
+    cairn_slot *slot = &core->slots[choice->slot];
+    bool longer = slot->dirty || (lost->node != CAIRN_NONE && lost->position > choice->keep);
+    if (choice->keep == 0) {
+        cairn_lineage_trim(&slot->lineage, 0);
+        simple(core, request, CAIRN_ACTION_RESET, choice->slot, 0);
+    } else {
+        cairn_lineage_trim(&slot->lineage, choice->keep);
+        if (longer) {
+            simple(core, request, CAIRN_ACTION_TRIM, choice->slot, choice->keep);
+        }
+    }
+    if (!load_rows(core, request, choice)) {
+        return false;
+    }
+    if (choice->state != CAIRN_NONE) {
+        cairn_action action = {.kind = CAIRN_ACTION_RESTORE,
+                               .slot = choice->slot,
+                               .request = request->id,
+                               .blob = cairn_state_at(&core->tree, choice->state)->blob,
+                               .begin = choice->resume,
+                               .end = choice->resume};
+        return cairn_core_emit(core, action);
+    }
+    return true;
+}
+
+void cairn_plan_resume(cairn_core *core, cairn_request *request, const cairn_choice *choice)
+{
+    cairn_choice now = *choice;
+    cairn_cursor old = core->tree.cursors[choice->slot];
+    loss lost = {.slot = choice->slot,
+                 .node = old.node,
+                 .position = old.position,
+                 .keep = choice->keep,
+                 .exact = core->slots[choice->slot].exact};
+    if (!now.live) {
+        bool pinned = pin_choice(core, request, &now);
+        displace(core, request, &lost);
+        if (!pinned || !save_donated(core, request, &now) || !prepare(core, request, &now, &lost)) {
+            /* Whatever was listed so far for the slot is undone by a RESET. */
+            now = (cairn_choice){.slot = choice->slot, .state = CAIRN_NONE};
+            request->decision.reason = CAIRN_REASON_NO_ROOM;
+            request->decision.reason_position = choice->resume;
+            request->decision.resume = 0;
+            request->decision.source = CAIRN_SOURCE_NONE;
+            cairn_lineage_trim(&core->slots[choice->slot].lineage, 0);
+            simple(core, request, CAIRN_ACTION_RESET, now.slot, 0);
+        }
+    }
+    if (core->lookup.root != CAIRN_NONE) {
+        settle_slot(core, request, &now, &lost);
+    } else { /* nothing of this request may be kept: the slot's path stays unknown */
+        cairn_tree_cursor_set(&core->tree, now.slot, CAIRN_NONE, 0);
+        cairn_lineage_trim(&core->slots[now.slot].lineage, 0);
+        if (lost.node != CAIRN_NONE) {
+            cairn_drop_stranded(core, lost.node, 0, lost.position,
+                                core->options.rows_move ? CAIRN_REASON_NO_ROOM : CAIRN_REASON_ROWS_GONE);
+            cairn_value_dirty(core, lost.node);
+        }
+        core->slots[now.slot].settling = true;
+        core->slots[now.slot].state_set = false;
+        core->slots[now.slot].digest = CAIRN_LINEAGE_SEED;
+        core->slots[now.slot].decoded = false;
+    }
+    request->position = now.resume;
+}

@@ -1,0 +1,607 @@
+/*
+ * resume - see resume.h.
+ */
+#include "core/resume.h"
+
+#include "core/boundary.h"
+
+/* --- looking up --------------------------------------------------------------------------------------- */
+
+/* Make room for one more item of an array that the lookup reuses. */
+static bool grow(const cairn_core *core, void **items, uint32_t count, uint32_t *room, size_t item_bytes)
+{
+    if (count < *room) {
+        return true;
+    }
+    uint32_t more = *room + *room / 2 + 32;
+    void *fresh = cairn_mem_array_resize(core->mem, *items, *room, more, item_bytes);
+    if (fresh == NULL) {
+        return false;
+    }
+    *items = fresh;
+    *room = more;
+    return true;
+}
+
+#define GROW(core, look, name) \
+    grow((core), (void **)&(look)->name, (look)->count_##name, &(look)->room_##name, sizeof *(look)->name)
+
+void cairn_lookup_release(cairn_core *core, cairn_lookup *lookup)
+{
+    cairn_mem_array_release(core->mem, lookup->nodes, lookup->room_nodes, sizeof *lookup->nodes);
+    cairn_mem_array_release(core->mem, lookup->candidates, lookup->room_candidates,
+                            sizeof *lookup->candidates);
+    cairn_mem_array_release(core->mem, lookup->pieces, lookup->room_pieces, sizeof *lookup->pieces);
+    cairn_mem_array_release(core->mem, lookup->canon, lookup->room_canon, sizeof *lookup->canon);
+    cairn_mem_array_release(core->mem, lookup->common, core->options.slots, sizeof *lookup->common);
+    *lookup = (cairn_lookup){0};
+}
+
+static bool collect_nodes(cairn_core *core)
+{
+    cairn_lookup *look = &core->lookup;
+    uint32_t depth = 0;
+    for (uint32_t i = look->node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
+        depth++;
+    }
+    while (look->room_nodes < depth) {
+        look->count_nodes = look->room_nodes;
+        if (!GROW(core, look, nodes)) {
+            look->count_nodes = 0;
+            return false;
+        }
+    }
+    look->count_nodes = depth;
+    for (uint32_t i = look->node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
+        look->nodes[--depth] = i;
+    }
+    return true;
+}
+
+/* The canonical cuts with their digests, up to the first at or past the divergence. */
+static bool collect_canon(cairn_core *core, const cairn_prompt *prompt)
+{
+    cairn_lookup *look = &core->lookup;
+    uint32_t index = 0;
+    uint64_t digest = CAIRN_LINEAGE_SEED;
+    for (uint32_t cut = 0; cut < look->divergence && cut < prompt->count;) {
+        cut = cairn_boundary_cut(&core->options, prompt, cut, &index);
+        digest = cairn_lineage_step(digest, cut);
+        if (!GROW(core, look, canon)) {
+            return false;
+        }
+        look->canon[look->count_canon++] = (cairn_run){.rows_end = cut, .cut = cut, .digest = digest};
+    }
+    return true;
+}
+
+/* First canonical cut at or past `position`; NULL: past what was collected. */
+static const cairn_run *canon_at(const cairn_lookup *look, uint32_t position)
+{
+    uint32_t low = 0;
+    uint32_t high = look->count_canon;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (look->canon[middle].cut >= position) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low < look->count_canon ? &look->canon[low] : NULL;
+}
+
+/* How many rows from `begin` on, up to `end`, were made by this prompt's own canonical batches? */
+static uint32_t canonical_until(const cairn_lookup *look, const cairn_lineage *lineage, uint32_t begin,
+                                uint32_t end)
+{
+    for (uint32_t i = cairn_lineage_find(lineage, begin); i < lineage->count && begin < end; i++) {
+        const cairn_run *run = &lineage->runs[i];
+        const cairn_run *own = canon_at(look, begin + 1);
+        if (own == NULL || own->cut != run->cut || own->digest != run->digest) {
+            return begin;
+        }
+        begin = run->rows_end < end ? run->rows_end : end;
+    }
+    return begin;
+}
+
+static bool avoided(const cairn_request *request, uint64_t blob)
+{
+    for (uint32_t i = 0; request != NULL && i < request->count_avoid; i++) {
+        if (request->avoid[i] == blob) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static cairn_reason refusal(const cairn_core *core, const cairn_prompt *prompt, const cairn_request *request,
+                            const cairn_state *state)
+{
+    if (state->pending) {
+        return CAIRN_REASON_PENDING;
+    }
+    if (avoided(request, state->blob)) {
+        return request->avoid_reason;
+    }
+    if (prompt->mode == CAIRN_RESUME_EXACT) {
+        const cairn_run *own = canon_at(&core->lookup, state->position);
+        if (state->decoded || state->digest == 0) {
+            return CAIRN_REASON_PROVENANCE;
+        }
+        if (own == NULL || own->cut != state->position || own->digest != state->digest) {
+            return CAIRN_REASON_CUTS;
+        }
+    }
+    return CAIRN_REASON_NONE;
+}
+
+static bool collect_states(cairn_core *core, const cairn_prompt *prompt, const cairn_request *request)
+{
+    cairn_lookup *look = &core->lookup;
+    const cairn_tree *tree = &core->tree;
+    for (uint32_t i = 0; i < look->count_nodes; i++) {
+        const cairn_node *node = cairn_node_at(tree, look->nodes[i]);
+        for (uint32_t m = node->mark_first; m != CAIRN_NONE; m = cairn_mark_at(tree, m)->next) {
+            const cairn_mark *mark = cairn_mark_at(tree, m);
+            if (mark->position > look->limit) {
+                return true;
+            }
+            if (mark->state == CAIRN_NONE || mark->position == 0 ||
+                cairn_state_at(tree, mark->state)->doomed) {
+                continue;
+            }
+            if (!GROW(core, look, candidates)) {
+                return false;
+            }
+            look->candidates[look->count_candidates++] = (cairn_candidate){
+                .position = mark->position,
+                .state = mark->state,
+                .refusal = refusal(core, prompt, request, cairn_state_at(tree, mark->state))};
+        }
+    }
+    return true;
+}
+
+static bool add_piece(cairn_core *core, cairn_piece_rows piece)
+{
+    cairn_lookup *look = &core->lookup;
+    if (piece.begin >= piece.end) {
+        return true;
+    }
+    if (!GROW(core, look, pieces)) {
+        return false;
+    }
+    look->pieces[look->count_pieces++] = piece;
+    return true;
+}
+
+/* Rows [begin, end) that no segment has: does another slot have the first of them? */
+static bool add_donor(cairn_core *core, const cairn_prompt *prompt, uint32_t begin, uint32_t end)
+{
+    cairn_lookup *look = &core->lookup;
+    while (begin < end && core->options.rows_move) {
+        uint32_t best = CAIRN_NONE;
+        uint32_t reach = begin;
+        for (uint32_t i = 0; i < core->options.slots; i++) {
+            uint32_t to = look->common[i] < end ? look->common[i] : end;
+            if (to > reach && !core->slots[i].settling) {
+                to = prompt->mode == CAIRN_RESUME_EXACT
+                         ? canonical_until(look, &core->slots[i].lineage, begin, to)
+                         : to;
+                best = to > reach ? i : best;
+                reach = to > reach ? to : reach;
+            }
+        }
+        if (best == CAIRN_NONE) {
+            return true;
+        }
+        if (!add_piece(core, (cairn_piece_rows){CAIRN_NONE, begin, reach, best})) {
+            return false;
+        }
+        begin = reach;
+    }
+    return true;
+}
+
+static bool collect_rows(cairn_core *core, const cairn_prompt *prompt, const cairn_request *request)
+{
+    cairn_lookup *look = &core->lookup;
+    const cairn_tree *tree = &core->tree;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < look->count_nodes && at < look->limit; i++) {
+        const cairn_node *node = cairn_node_at(tree, look->nodes[i]);
+        for (uint32_t c = node->cover_first; c != CAIRN_NONE && at < look->limit;
+             c = cairn_cover_at(tree, c)->next) {
+            const cairn_cover *cover = cairn_cover_at(tree, c);
+            const cairn_segment *segment = cairn_segment_at(tree, cover->segment);
+            uint32_t end = cover->end < look->limit ? cover->end : look->limit;
+            if (segment->pending || segment->doomed || avoided(request, segment->blob)) {
+                continue;
+            }
+            uint32_t begin = cover->begin < look->limit ? cover->begin : look->limit;
+            if (prompt->mode == CAIRN_RESUME_EXACT) {
+                end = canonical_until(look, &segment->lineage, begin, end);
+            }
+            if (begin >= end) {
+                continue;
+            }
+            if (!add_donor(core, prompt, at, begin) ||
+                !add_piece(core, (cairn_piece_rows){cover->segment, begin, end, CAIRN_NONE})) {
+                return false;
+            }
+            at = end;
+        }
+    }
+    return add_donor(core, prompt, at, look->limit);
+}
+
+/* Is another request about to read what this one needs? */
+static void note_pending(cairn_core *core, const cairn_prompt *prompt, const cairn_request *self)
+{
+    cairn_lookup *look = &core->lookup;
+    for (uint32_t i = 0; i < core->options.slots; i++) {
+        const cairn_request *other = &core->requests[i];
+        if (other->id == 0 || other == self || !other->keep || other->space != look->space ||
+            other->phase == CAIRN_PHASE_ANSWERING) {
+            continue;
+        }
+        uint32_t count = other->prompt->count < prompt->count ? other->prompt->count : prompt->count;
+        uint32_t same = look->divergence < count ? look->divergence : count;
+        if (look->divergence > count || other->position > look->divergence) {
+            continue;
+        }
+        while (same < count && other->prompt->tokens[same] == prompt->tokens[same]) {
+            same++;
+        }
+        bool shared = true; /* the part before is known to this one; is it the other's, too? */
+        for (uint32_t j = 0; shared && j < look->divergence && j < count; j++) {
+            shared = other->prompt->tokens[j] == prompt->tokens[j];
+        }
+        if (shared && same > look->pending) {
+            look->pending = same;
+        }
+    }
+}
+
+bool cairn_lookup_fill(cairn_core *core, const cairn_prompt *prompt, const cairn_request *request)
+{
+    cairn_lookup *look = &core->lookup;
+    look->count_nodes = look->count_candidates = look->count_pieces = look->count_canon = 0;
+    look->divergence = look->limit = look->pending = 0;
+    look->root = look->node = CAIRN_NONE;
+    for (uint32_t i = 0; i < core->options.slots; i++) {
+        look->common[i] = 0;
+    }
+    look->space = cairn_tree_space(&core->tree, &prompt->space, false);
+    if (look->space == CAIRN_NONE || prompt->mode == CAIRN_RESUME_OFF) {
+        return true;
+    }
+    look->root = cairn_space_at(&core->tree, look->space)->root;
+    look->divergence = cairn_tree_match(&core->tree, look->root, prompt->tokens, prompt->count, &look->node);
+    look->limit = look->divergence < prompt->count - 1 ? look->divergence : prompt->count - 1;
+    for (uint32_t i = 0; i < core->options.slots; i++) {
+        look->common[i] = cairn_tree_common(&core->tree, i, look->node, look->divergence);
+    }
+    note_pending(core, prompt, request);
+    if (!collect_nodes(core) || (prompt->mode == CAIRN_RESUME_EXACT && !collect_canon(core, prompt)) ||
+        !collect_states(core, prompt, request) || !collect_rows(core, prompt, request)) {
+        look->count_candidates = look->count_pieces = 0;
+        look->limit = 0;
+        return false;
+    }
+    return true;
+}
+
+uint32_t cairn_lookup_node(const cairn_core *core, uint32_t position)
+{
+    const cairn_lookup *look = &core->lookup;
+    uint32_t low = 0;
+    uint32_t high = look->count_nodes;
+    while (low < high) { /* first edge whose end is at or past the position */
+        uint32_t middle = low + (high - low) / 2;
+        if (cairn_node_at(&core->tree, look->nodes[middle])->end >= position) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low < look->count_nodes ? look->nodes[low] : CAIRN_NONE;
+}
+
+/* --- choosing ------------------------------------------------------------------------------------------------ */
+
+/* Rows from `keep` on without a gap: up to where? And how many of [keep, until) come from a donor? */
+static uint32_t rows_reach(const cairn_lookup *look, uint32_t keep, uint32_t until, uint32_t self,
+                           uint32_t *ret_donated)
+{
+    uint32_t at = keep;
+    uint32_t donated = 0;
+    for (uint32_t i = 0; i < look->count_pieces && at < until; i++) {
+        const cairn_piece_rows *piece = &look->pieces[i];
+        if (piece->end <= at) {
+            continue;
+        }
+        if (piece->begin > at || (piece->segment == CAIRN_NONE && piece->donor == self)) {
+            break;
+        }
+        uint32_t end = piece->end < until ? piece->end : until;
+        donated += piece->segment == CAIRN_NONE ? end - at : 0;
+        at = end;
+    }
+    *ret_donated = donated;
+    return at;
+}
+
+/* Time to save what the slot would lose. */
+static double displace_ns(const cairn_core *core, uint32_t slot, uint32_t keep)
+{
+    const cairn_cursor *cursor = &core->tree.cursors[slot];
+    if (cursor->node == CAIRN_NONE || cursor->position <= keep) {
+        return 0;
+    }
+    double lost = (double)(cursor->position - keep);
+    double save = lost * (double)core->options.row_bytes * core->costs.move_ns_byte;
+    double again = cairn_costs_read(&core->costs, keep, cursor->position);
+    save += core->slots[slot].state_set ? core->costs.take_ns : 0;
+    return core->options.rows_move && save < again ? save : again;
+}
+
+typedef struct trial {
+    const cairn_core *core;
+    const cairn_prompt *prompt;
+    uint32_t slot;
+    uint32_t common; /* rows of the slot that could stay                                            */
+    uint64_t used_ns;
+} trial;
+
+static void weigh(const trial *t, cairn_choice choice, double work_ns, cairn_choice *best)
+{
+    choice.slot = t->slot;
+    choice.cost_ns = work_ns + cairn_costs_read(&t->core->costs, choice.resume, t->prompt->count) +
+                     (choice.live ? 0 : displace_ns(t->core, t->slot, choice.keep));
+    bool better = best->slot == CAIRN_NONE || choice.cost_ns < best->cost_ns ||
+                  (choice.cost_ns == best->cost_ns && choice.slot != best->slot &&
+                   t->used_ns < t->core->slots[best->slot].used_ns);
+    if (better) {
+        *best = choice;
+    }
+}
+
+static double load_ns(const cairn_core *core, uint32_t loaded, uint32_t donated)
+{
+    return ((double)loaded + (double)donated) * (double)core->options.row_bytes * core->costs.move_ns_byte;
+}
+
+/* Every stored state that this slot could be given. */
+static void try_states(const trial *t, cairn_choice *best)
+{
+    const cairn_lookup *look = &t->core->lookup;
+    uint32_t reach = 0;
+    uint32_t donated = 0;
+    uint32_t from = CAIRN_NONE;
+    for (uint32_t i = 0; i < look->count_candidates; i++) {
+        const cairn_candidate *item = &look->candidates[i];
+        if (item->refusal != CAIRN_REASON_NONE) {
+            continue;
+        }
+        uint32_t keep = t->common < item->position ? t->common : item->position;
+        if (keep < item->position && from != keep) { /* the same for all positions past `common` */
+            reach = rows_reach(look, keep, look->limit, t->slot, &donated);
+            from = keep;
+        }
+        uint32_t loaded = item->position - keep;
+        if (loaded > 0 && reach < item->position) {
+            continue;
+        }
+        uint32_t given = 0;
+        if (loaded > 0 && donated > 0) {
+            (void)rows_reach(look, keep, item->position, t->slot, &given);
+        }
+        double work = t->core->costs.restore_ns + load_ns(t->core, loaded, given);
+        weigh(t, (cairn_choice){.resume = item->position, .keep = keep, .state = item->state}, work, best);
+    }
+}
+
+/* Plain attention: any position does, in exact mode any canonical cut. */
+static void try_rows(const trial *t, cairn_choice *best)
+{
+    const cairn_lookup *look = &t->core->lookup;
+    uint32_t donated;
+    uint32_t keep = t->common < look->limit ? t->common : look->limit;
+    uint32_t reach = rows_reach(look, keep, look->limit, t->slot, &donated);
+    const uint32_t ends[] = {keep, reach};
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t end = ends[i];
+        if (t->prompt->mode == CAIRN_RESUME_EXACT) {
+            uint32_t floor = 0;
+            for (uint32_t j = 0; j < look->count_canon && look->canon[j].cut <= end; j++) {
+                floor = look->canon[j].cut;
+            }
+            end = floor;
+        }
+        uint32_t kept = keep < end ? keep : end;
+        uint32_t given = 0;
+        (void)rows_reach(look, kept, end, t->slot, &given);
+        if (end > 0) {
+            weigh(t, (cairn_choice){.resume = end, .keep = kept, .state = CAIRN_NONE},
+                  load_ns(t->core, end - kept, given), best);
+        }
+    }
+}
+
+static void try_slot(const cairn_core *core, const cairn_prompt *prompt, uint32_t index,
+                     const uint32_t *floors, cairn_choice *best)
+{
+    const cairn_lookup *look = &core->lookup;
+    const cairn_slot *slot = &core->slots[index];
+    const cairn_cursor *cursor = &core->tree.cursors[index];
+    bool exact = prompt->mode == CAIRN_RESUME_EXACT;
+    uint32_t common = look->common[index] < look->limit ? look->common[index] : look->limit;
+    if (exact) {
+        common = canonical_until(look, &slot->lineage, 0, common);
+    }
+    trial t = {.core = core, .prompt = prompt, .slot = index, .common = common, .used_ns = slot->used_ns};
+    weigh(&t, (cairn_choice){.state = CAIRN_NONE}, 0, best);
+    if (look->limit == 0) {
+        return;
+    }
+    bool whole = cursor->node != CAIRN_NONE && cursor->position > 0 && cursor->position == common;
+    if (whole && slot->state_set && !slot->dirty) {
+        const cairn_run *own = exact ? canon_at(look, common) : NULL;
+        if (!exact || (own != NULL && own->cut == common && own->digest == slot->digest)) {
+            weigh(&t, (cairn_choice){.resume = common, .keep = common, .state = CAIRN_NONE, .live = true}, 0,
+                  best);
+        }
+    }
+    if (core->options.trim == CAIRN_TRIM_ANYWHERE) {
+        try_rows(&t, best);
+    } else {
+        try_states(&t, best);
+        if (!exact && floors != NULL && common > 0 && common >= floors[index] &&
+            core->options.trim == CAIRN_TRIM_WINDOW) {
+            weigh(&t, (cairn_choice){.resume = common, .keep = common, .state = CAIRN_NONE}, 0, best);
+        }
+    }
+}
+
+bool cairn_resume_choose(const cairn_core *core, const cairn_prompt *prompt, uint32_t slot,
+                         const uint32_t *floors, cairn_choice *ret_choice)
+{
+    cairn_choice best = {.slot = CAIRN_NONE, .state = CAIRN_NONE};
+    for (uint32_t i = 0; i < core->options.slots; i++) {
+        if ((slot == CAIRN_SLOT_ANY || slot == i) && core->requests[i].id == 0) {
+            try_slot(core, prompt, i, floors, &best);
+        }
+    }
+    *ret_choice = best;
+    return best.slot != CAIRN_NONE;
+}
+
+/* --- explaining ------------------------------------------------------------------------------------------------ */
+
+/* The furthest stored state past the resume point, and why it was not used. */
+static cairn_reason why_not_state(const cairn_core *core, const cairn_choice *choice, uint32_t *ret_position,
+                                  uint64_t *ret_bytes)
+{
+    const cairn_lookup *look = &core->lookup;
+    for (uint32_t i = look->count_candidates; i > 0; i--) {
+        const cairn_candidate *item = &look->candidates[i - 1];
+        if (item->position <= choice->resume) {
+            break;
+        }
+        *ret_position = item->position;
+        *ret_bytes = 0;
+        if (item->refusal != CAIRN_REASON_NONE) {
+            return item->refusal;
+        }
+        uint32_t donated;
+        uint32_t keep =
+            look->common[choice->slot] < item->position ? look->common[choice->slot] : item->position;
+        uint32_t reach = rows_reach(look, keep, item->position, choice->slot, &donated);
+        return reach < item->position ? CAIRN_REASON_ROWS_GONE : CAIRN_REASON_DEARER;
+    }
+    return CAIRN_REASON_NONE;
+}
+
+/* The furthest tombstone past `from`. */
+static cairn_reason why_tomb(const cairn_core *core, uint32_t from, uint32_t *ret_position,
+                             uint64_t *ret_bytes)
+{
+    const cairn_lookup *look = &core->lookup;
+    for (uint32_t i = look->count_nodes; i > 0; i--) {
+        const cairn_node *node = cairn_node_at(&core->tree, look->nodes[i - 1]);
+        for (uint32_t m = node->mark_last; m != CAIRN_NONE; m = cairn_mark_at(&core->tree, m)->prev) {
+            const cairn_mark *mark = cairn_mark_at(&core->tree, m);
+            if (mark->position <= from) {
+                return CAIRN_REASON_NONE;
+            }
+            if (mark->position <= look->limit && mark->tomb != 0 && mark->state == CAIRN_NONE) {
+                *ret_position = mark->position;
+                *ret_bytes = mark->tomb == CAIRN_REASON_THINNED || mark->tomb == CAIRN_REASON_EVICTED ||
+                                     mark->tomb == CAIRN_REASON_NO_ROOM
+                                 ? mark->tomb_bytes
+                                 : 0;
+                return (cairn_reason)mark->tomb;
+            }
+        }
+    }
+    return CAIRN_REASON_NONE;
+}
+
+static void explain_reason(const cairn_core *core, const cairn_prompt *prompt, const cairn_choice *choice,
+                           const uint32_t *floors, cairn_decision *d)
+{
+    const cairn_lookup *look = &core->lookup;
+    uint32_t best_position = look->limit;
+    if (prompt->mode == CAIRN_RESUME_OFF) {
+        d->reason = CAIRN_REASON_OFF;
+        return;
+    }
+    if (look->pending > look->limit && look->pending > choice->resume) {
+        d->reason = CAIRN_REASON_PENDING;
+        d->reason_position = look->pending < prompt->count - 1 ? look->pending : prompt->count - 1;
+        return;
+    }
+    if (look->divergence == 0) {
+        d->reason = prompt->count > 1 ? CAIRN_REASON_NEW : CAIRN_REASON_NONE;
+        return;
+    }
+    if (prompt->mode == CAIRN_RESUME_EXACT) { /* no cache could do better than the last canonical cut */
+        best_position = 0;
+        for (uint32_t i = 0; i < look->count_canon && look->canon[i].cut <= look->limit; i++) {
+            best_position = look->canon[i].cut;
+        }
+    }
+    if (choice->resume >= best_position) {
+        d->reason = CAIRN_REASON_NONE;
+        return;
+    }
+    uint32_t state_position = 0;
+    uint32_t tomb_position = 0;
+    uint64_t bytes = 0;
+    uint64_t tomb_bytes = 0;
+    cairn_reason state = why_not_state(core, choice, &state_position, &bytes);
+    cairn_reason tomb = why_tomb(core, choice->resume, &tomb_position, &tomb_bytes);
+    d->reason = CAIRN_REASON_NEVER_TAKEN;
+    d->reason_position = best_position;
+    if (tomb != CAIRN_REASON_NONE && tomb_position >= state_position) {
+        d->reason = tomb;
+        d->reason_position = tomb_position;
+        d->reason_bytes = tomb_bytes;
+    } else if (state != CAIRN_REASON_NONE) {
+        d->reason = state;
+        d->reason_position = state_position;
+        d->reason_bytes = bytes;
+    } else if (core->options.trim == CAIRN_TRIM_WINDOW && floors != NULL &&
+               look->common[choice->slot] > choice->resume &&
+               look->common[choice->slot] < floors[choice->slot]) {
+        d->reason = CAIRN_REASON_GATE;
+        d->reason_position = look->common[choice->slot];
+    }
+}
+
+void cairn_resume_explain(const cairn_core *core, const cairn_prompt *prompt, const cairn_choice *choice,
+                          const cairn_request *request, const uint32_t *floors, cairn_decision *ret_decision)
+{
+    const cairn_lookup *look = &core->lookup;
+    cairn_decision d = {.slot = choice->slot, .prompt_tokens = prompt->count};
+    (void)request;
+    d.divergence = look->divergence;
+    d.least = prompt->count > look->divergence ? prompt->count - look->divergence : 1;
+    d.resume = choice->resume;
+    if (choice->resume > 0) {
+        bool moved = choice->state != CAIRN_NONE || choice->keep < choice->resume;
+        d.source = moved ? CAIRN_SOURCE_RAM : CAIRN_SOURCE_SLOT;
+    }
+    if (choice->state != CAIRN_NONE) {
+        uint64_t created = cairn_state_at(&core->tree, choice->state)->created_ns;
+        d.state_age_ns = core->now_ns > created ? core->now_ns - created : 0;
+    }
+    cairn_boundary message = cairn_boundary_message_of(prompt, look->divergence);
+    d.divergence_message = message.message;
+    d.divergence_role = message.role;
+    explain_reason(core, prompt, choice, floors, &d);
+    *ret_decision = d;
+}

@@ -1,0 +1,354 @@
+/*
+ * value - see value.h. Costs are a small least-squares fit; gains are one walk along a path.
+ */
+#include "core/value.h"
+
+#include <string.h>
+
+#include "core/core_state.h"
+#include "core/divergence.h"
+
+/* --- costs ------------------------------------------------------------------------------------------- */
+
+void cairn_costs_init(cairn_costs *costs, const cairn_core_options *options)
+{
+    *costs = (cairn_costs){0};
+    costs->guess1 = options->read_ns_token > 0 ? options->read_ns_token : 1e6;
+    costs->guess2 = options->read_ns_token2 > 0 ? options->read_ns_token2 : 0;
+    costs->read_ns_token = costs->guess1;
+    costs->read_ns_token2 = costs->guess2;
+    costs->take_ns = options->take_ns > 0 ? options->take_ns : 5e6;
+    costs->restore_ns = options->restore_ns > 0 ? options->restore_ns : 5e6;
+    costs->move_ns_byte = options->move_ns_byte > 0 ? options->move_ns_byte : 0.2;
+}
+
+double cairn_costs_read(const cairn_costs *costs, uint32_t begin, uint32_t end)
+{
+    double p = begin;
+    double q = end;
+    return end > begin ? costs->read_ns_token * (q - p) + costs->read_ns_token2 * (q * q - p * p) : 0;
+}
+
+/* Fit a*x1 + b*x2 with x1 = n, x2 = end^2 - begin^2, weighted by 1/n so that small batches count too. */
+void cairn_costs_saw_read(cairn_costs *costs, uint32_t begin, uint32_t end, uint64_t cost_ns)
+{
+    const double fade = 0.99;
+    if (end <= begin || cost_ns == 0) {
+        return;
+    }
+    double p = begin;
+    double q = end;
+    double n = q - p;
+    double x = p + q; /* (end^2 - begin^2) / n */
+    double y = (double)cost_ns / n;
+    costs->s11 = costs->s11 * fade + n;
+    costs->s12 = costs->s12 * fade + n * x;
+    costs->s22 = costs->s22 * fade + n * x * x;
+    costs->t1 = costs->t1 * fade + n * y;
+    costs->t2 = costs->t2 * fade + n * x * y;
+    double mean_y = costs->t1 / costs->s11;
+    double mean_x = costs->s12 / costs->s11;
+    double spread = costs->s22 / costs->s11 - mean_x * mean_x;
+    double slope = costs->guess2;
+    if (spread > 1e4) { /* positions differ by hundreds of tokens: the slope can be told */
+        slope = (costs->t2 / costs->s11 - mean_x * mean_y) / spread;
+    }
+    slope = slope > 0 ? slope : 0;
+    double base = mean_y - slope * mean_x;
+    if (base < mean_y * 0.05) {
+        base = mean_y * 0.05;
+    }
+    costs->read_ns_token = base;
+    costs->read_ns_token2 = slope;
+}
+
+static void mean(double *value, double seen)
+{
+    *value += (seen - *value) * 0.2;
+}
+
+void cairn_costs_saw_take(cairn_costs *costs, uint64_t cost_ns)
+{
+    mean(&costs->take_ns, (double)cost_ns);
+}
+
+void cairn_costs_saw_move(cairn_costs *costs, uint64_t bytes, uint64_t cost_ns)
+{
+    if (bytes > 0) {
+        mean(&costs->move_ns_byte, (double)cost_ns / (double)bytes);
+    }
+}
+
+void cairn_costs_saw_restore(cairn_costs *costs, uint64_t bytes, uint64_t cost_ns)
+{
+    double rows_ns = (double)bytes * costs->move_ns_byte;
+    double rest_ns = (double)cost_ns - rows_ns;
+    mean(&costs->restore_ns, rest_ns > 0 ? rest_ns : 0);
+}
+
+/* --- walking one path ------------------------------------------------------------------------------------ */
+
+void cairn_path_scratch_release(cairn_path_scratch *scratch, const cairn_mem *mem)
+{
+    cairn_mem_array_release(mem, scratch->nodes, scratch->room_nodes, sizeof *scratch->nodes);
+    cairn_mem_array_release(mem, scratch->marks, scratch->room_marks, sizeof *scratch->marks);
+    cairn_mem_array_release(mem, scratch->mass, scratch->room_marks, sizeof *scratch->mass);
+    *scratch = (cairn_path_scratch){0};
+}
+
+static bool room_for(cairn_core *core, uint32_t nodes, uint32_t marks)
+{
+    cairn_path_scratch *s = &core->scratch;
+    if (nodes > s->room_nodes) {
+        uint32_t room = nodes + nodes / 2 + 16;
+        void *fresh = cairn_mem_array_resize(core->mem, s->nodes, s->room_nodes, room, sizeof *s->nodes);
+        if (fresh == NULL) {
+            return false;
+        }
+        s->nodes = fresh;
+        s->room_nodes = room;
+    }
+    if (marks > s->room_marks) {
+        uint32_t room = marks + marks / 2 + 64;
+        uint32_t *fresh_marks = cairn_mem_array(core->mem, room, sizeof *s->marks);
+        double *fresh_mass = cairn_mem_array(core->mem, room, sizeof *s->mass);
+        if (fresh_marks == NULL || fresh_mass == NULL) {
+            cairn_mem_array_release(core->mem, fresh_marks, room, sizeof *s->marks);
+            cairn_mem_array_release(core->mem, fresh_mass, room, sizeof *s->mass);
+            return false;
+        }
+        cairn_mem_array_release(core->mem, s->marks, s->room_marks, sizeof *s->marks);
+        cairn_mem_array_release(core->mem, s->mass, s->room_marks, sizeof *s->mass);
+        s->marks = fresh_marks;
+        s->mass = fresh_mass;
+        s->room_marks = room;
+    }
+    return true;
+}
+
+bool cairn_path_collect(cairn_core *core, uint32_t tip)
+{
+    cairn_path_scratch *s = &core->scratch;
+    const cairn_tree *tree = &core->tree;
+    uint32_t nodes = 0;
+    uint32_t marks = 0;
+    s->count_nodes = s->count_marks = 0;
+    for (uint32_t i = tip; i != CAIRN_NONE; i = cairn_node_at(tree, i)->parent) {
+        nodes++;
+        for (uint32_t m = cairn_node_at(tree, i)->mark_first; m != CAIRN_NONE;
+             m = cairn_mark_at(tree, m)->next) {
+            marks++;
+        }
+    }
+    if (!room_for(core, nodes, marks)) {
+        return false;
+    }
+    s->count_nodes = nodes;
+    for (uint32_t i = tip; i != CAIRN_NONE; i = cairn_node_at(tree, i)->parent) {
+        s->nodes[--nodes] = i;
+    }
+    for (uint32_t i = 0; i < s->count_nodes; i++) {
+        const cairn_node *node = cairn_node_at(tree, s->nodes[i]);
+        for (uint32_t m = node->mark_first; m != CAIRN_NONE; m = cairn_mark_at(tree, m)->next) {
+            s->marks[s->count_marks++] = m;
+        }
+    }
+    return true;
+}
+
+uint32_t cairn_value_tip(const cairn_tree *tree, uint32_t node)
+{
+    while (cairn_node_at(tree, node)->child_first != CAIRN_NONE) {
+        const cairn_node *item = cairn_node_at(tree, node);
+        node = item->child_recent != CAIRN_NONE ? item->child_recent : item->child_first;
+    }
+    return node;
+}
+
+/* --- gains --------------------------------------------------------------------------------------------------- */
+
+typedef struct spread {
+    double at_start, per_token; /* of the message that the walk is in                               */
+    uint32_t begin;             /* where it starts                                                  */
+} spread;
+
+static uint32_t distance_of(const cairn_mark *mark, uint32_t messages)
+{
+    return messages > mark->message + 1 ? messages - 1 - mark->message : 0;
+}
+
+/* The chance of each message mark, shared among those of one class and distance. */
+static void weigh_marks(cairn_core *core, const cairn_node *tip)
+{
+    const cairn_tree *tree = &core->tree;
+    const cairn_path_scratch *s = &core->scratch;
+    const float *counts = cairn_space_at(tree, tip->space)->counts;
+    uint32_t share[CAIRN_CLASS_COUNT][CAIRN_DISTANCES];
+    float chance[CAIRN_CLASS_COUNT][CAIRN_DISTANCES];
+    memset(share, 0, sizeof share);
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < s->count_marks; i++) {
+            cairn_mark *mark = cairn_mark_at(tree, s->marks[i]);
+            cairn_class class = cairn_boundary_class(mark->kinds, mark->role);
+            uint32_t bucket = cairn_divergence_bucket(distance_of(mark, tip->messages));
+            if (class == CAIRN_CLASS_NONE) {
+                mark->weight = 0;
+            } else if (pass == 0) {
+                share[class][bucket]++;
+                chance[class][bucket] = cairn_divergence_chance(counts, class, bucket);
+            } else {
+                mark->weight = chance[class][bucket] / (float)share[class][bucket];
+            }
+        }
+    }
+}
+
+/* mass[i]: chance of parting before mark i. Gives the chance of parting before the tip. */
+static double sum_mass(cairn_core *core, const cairn_node *tip)
+{
+    const double even = 0.02;
+    const double start = 0.7;
+    const cairn_path_scratch *s = &core->scratch;
+    spread now = {0};
+    double sum = 0;
+    uint32_t at = 0;
+    double length = tip->end > 0 ? tip->end : 1;
+    for (uint32_t i = 0; i < s->count_marks; i++) {
+        const cairn_mark *mark = cairn_mark_at(&core->tree, s->marks[i]);
+        double step = mark->position - at;
+        sum += now.per_token * step + even * step / length;
+        s->mass[i] = sum;
+        at = mark->position;
+        if (mark->weight > 0) {
+            uint32_t end = tip->end; /* of this message: the next mark with a weight */
+            for (uint32_t j = i + 1; j < s->count_marks; j++) {
+                const cairn_mark *later = cairn_mark_at(&core->tree, s->marks[j]);
+                if (later->weight > 0) {
+                    end = later->position;
+                    break;
+                }
+            }
+            double tokens = end > at ? end - at : 1;
+            sum += mark->weight * start;
+            now.per_token = mark->weight * (1 - start) / tokens;
+        }
+        if (mark->hits > 0) {
+            sum += mark->hits / ((double)tip->turns + 4.0);
+        }
+    }
+    double step = tip->end > at ? tip->end - at : 0;
+    return sum + now.per_token * step + even * step / length;
+}
+
+static bool tip_is_live(const cairn_core *core, uint32_t tip, uint32_t end)
+{
+    for (uint32_t i = 0; i < core->options.slots; i++) {
+        const cairn_cursor *cursor = &core->tree.cursors[i];
+        if (cursor->node == tip && cursor->position == end && core->slots[i].state_set) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool counts_as_held(const cairn_state *state)
+{
+    return !state->chosen && !state->doomed;
+}
+
+bool cairn_value_refresh(cairn_core *core, uint32_t tip)
+{
+    const double guarded = 4; /* what a protected position is worth more than its chance says */
+    const cairn_tree *tree = &core->tree;
+    if (!cairn_path_collect(core, tip)) {
+        return false;
+    }
+    const cairn_path_scratch *s = &core->scratch;
+    const cairn_node *end = cairn_node_at(tree, tip);
+    weigh_marks(core, end);
+    double total = sum_mass(core, end);
+    if (!tip_is_live(core, tip, end->end)) {
+        total += cairn_divergence_chance(cairn_space_at(tree, end->space)->counts, CAIRN_CLASS_TIP, 0);
+    }
+    uint32_t shared = 0; /* edges before this one belong to a newer path */
+    for (uint32_t i = s->count_nodes; i-- > 1;) {
+        if (cairn_node_at(tree, s->nodes[i - 1])->child_recent != s->nodes[i]) {
+            shared = i;
+            break;
+        }
+    }
+    uint32_t shared_end = shared > 0 ? cairn_node_at(tree, s->nodes[shared])->begin : 0;
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < s->count_marks; i++) {
+        uint32_t state = cairn_mark_at(tree, s->marks[i])->state;
+        held += state != CAIRN_NONE && counts_as_held(cairn_state_at(tree, state)) ? 1 : 0;
+    }
+    uint64_t widest = held > 1 ? 2 * (uint64_t)end->end / (held - 1) : UINT64_MAX;
+    widest = widest > 512 ? widest : 512;
+    uint32_t next_position = end->end;
+    double next_mass = total;
+    uint32_t current = CAIRN_NONE; /* from the tip upwards: the state after is known, then the one before */
+    uint32_t current_mark = 0;
+    for (uint32_t i = s->count_marks + 1; i-- > 0;) {
+        uint32_t before = CAIRN_NONE;
+        if (i > 0) {
+            before = cairn_mark_at(tree, s->marks[i - 1])->state;
+            if (before == CAIRN_NONE || !counts_as_held(cairn_state_at(tree, before))) {
+                continue;
+            }
+        }
+        if (current != CAIRN_NONE) {
+            cairn_state *state = cairn_state_at(tree, current);
+            uint32_t previous = before != CAIRN_NONE ? cairn_state_at(tree, before)->position : 0;
+            if (state->position > shared_end) {
+                double saved = cairn_costs_read(&core->costs, previous, state->position);
+                saved -= previous == 0 ? core->costs.restore_ns : 0;
+                double chance = next_mass - s->mass[current_mark];
+                bool guard = cairn_boundary_protected(cairn_mark_at(tree, state->mark)->kinds);
+                state->gain_ns = saved > 0 && chance > 0 ? chance * saved * (guard ? guarded : 1) : 0;
+                state->spacing_ok = held <= 1 || next_position - previous <= widest;
+                state->dirty = false;
+            }
+            next_position = state->position;
+            next_mass = s->mass[current_mark];
+        }
+        current = before;
+        current_mark = i > 0 ? i - 1 : 0;
+    }
+    return true;
+}
+
+double cairn_value_gain(cairn_core *core, uint32_t state)
+{
+    const cairn_state *item = cairn_state_at(&core->tree, state);
+    if (item->dirty) {
+        (void)cairn_value_refresh(core, cairn_value_tip(&core->tree, item->node));
+    }
+    return item->gain_ns;
+}
+
+double cairn_value_density(const cairn_core *core, double gain_ns, uint64_t used_ns, uint32_t turns,
+                           uint64_t bytes)
+{
+    /* The chance that a conversation goes on grows with its turns; how soon falls with its age. */
+    double goes_on = turns <= 1 ? 0.35 : turns == 2 ? 0.6 : 0.85;
+    double age_s = core->now_ns > used_ns ? (double)(core->now_ns - used_ns) * 1e-9 : 0;
+    return gain_ns * goes_on / (age_s + 2.0) / (double)(bytes > 0 ? bytes : 1);
+}
+
+void cairn_value_dirty(cairn_core *core, uint32_t node)
+{
+    const cairn_tree *tree = &core->tree;
+    for (uint32_t i = cairn_value_tip(tree, node); i != CAIRN_NONE; i = cairn_node_at(tree, i)->parent) {
+        if (cairn_node_at(tree, i)->count_states == 0) {
+            continue;
+        }
+        for (uint32_t m = cairn_node_at(tree, i)->mark_first; m != CAIRN_NONE;
+             m = cairn_mark_at(tree, m)->next) {
+            uint32_t state = cairn_mark_at(tree, m)->state;
+            if (state != CAIRN_NONE) {
+                cairn_state_at(tree, state)->dirty = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+/*
+ * value - what things cost, and what a stored state is expected to save.
+ *
+ * Costs are fitted to what the events measure: reading n tokens is a*n + b*n*n, a snapshot and a
+ * restore are means, rows move at a rate.
+ *
+ * The gain of a state at c, with p the state before it on its path and e the one after:
+ *
+ *   gain(c) = chance(next request parts in [c, e)) * (time to read from p to c)
+ *
+ *   path   0 ----- p ------------ c ----------- e ------- tip
+ *                                 |== chance ===|
+ *                  |-- reading ---|
+ *
+ * The chance of a message is spread over it: most at its start (that is where edits fall), the rest
+ * evenly, and a small part over the whole path by length. How soon a next request comes at all is
+ * another factor, 1 / age, applied when things are compared (cairn_value_density).
+ *
+ * Units    ns; positions in tokens
+ * See      docs/internals/core.md
+ */
+#ifndef CAIRN_CORE_VALUE_H
+#define CAIRN_CORE_VALUE_H
+
+#include "core/core.h"
+#include "core/path.h"
+
+typedef struct cairn_costs {
+    double read_ns_token, read_ns_token2;
+    double take_ns, restore_ns, move_ns_byte;
+    double s11, s12, s22, t1, t2; /* sums of the fit, fading                                        */
+    double guess1, guess2;        /* what the fit leans to while it has seen little                 */
+} cairn_costs;
+
+void cairn_costs_init(cairn_costs *costs, const cairn_core_options *options);
+
+/* Time to read tokens [begin, end) of a path. */
+double cairn_costs_read(const cairn_costs *costs, uint32_t begin, uint32_t end);
+
+/* Take in a measurement. */
+void cairn_costs_saw_read(cairn_costs *costs, uint32_t begin, uint32_t end, uint64_t cost_ns);
+void cairn_costs_saw_take(cairn_costs *costs, uint64_t cost_ns);
+void cairn_costs_saw_move(cairn_costs *costs, uint64_t bytes, uint64_t cost_ns);
+void cairn_costs_saw_restore(cairn_costs *costs, uint64_t bytes, uint64_t cost_ns);
+
+/* Arrays for walks along one path; reused, grown from the core's mem. */
+typedef struct cairn_path_scratch {
+    uint32_t *nodes;
+    uint32_t room_nodes;
+    uint32_t *marks;
+    double *mass; /* chance of parting before each mark                                             */
+    uint32_t room_marks;
+    uint32_t count_nodes, count_marks;
+} cairn_path_scratch;
+
+/* The node in which the most recent request below `node` ended. */
+uint32_t cairn_value_tip(const cairn_tree *tree, uint32_t node);
+
+/* Give back the arrays. */
+void cairn_path_scratch_release(cairn_path_scratch *scratch, const cairn_mem *mem);
+
+/*
+ * Collect the nodes from the root to `tip` and their marks into the scratch.
+ *
+ * After    false: no memory, the scratch is empty
+ */
+bool cairn_path_collect(cairn_core *core, uint32_t tip);
+
+/*
+ * Compute the gains (and the right to be thinned) of all states on the path that leads to `tip`, and
+ * of the marks' weights. States that more recent paths share are left to those.
+ *
+ * After    false: no memory; the states stay dirty with their old gains
+ */
+bool cairn_value_refresh(cairn_core *core, uint32_t tip);
+
+/* The gain of a state, fresh. */
+double cairn_value_gain(cairn_core *core, uint32_t state);
+
+/* gain per byte, by recency: what is compared. */
+double cairn_value_density(const cairn_core *core, double gain_ns, uint64_t used_ns, uint32_t turns,
+                           uint64_t bytes);
+
+/* The states whose gains depend on what is at `node`'s `position` are to be computed again. */
+void cairn_value_dirty(cairn_core *core, uint32_t node);
+
+#endif
