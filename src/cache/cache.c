@@ -32,7 +32,20 @@ cairn_status cairn_cache_tell(cairn_cache *cache, cairn_event *event, const cair
     if (cache->sink.event != NULL) {
         cache->sink.event(cache->sink.ctx, event, status, *ret_actions, *ret_count);
     }
+    if (status != CAIRN_OK) { /* out of memory in the middle: what it dropped is dropped all the same */
+        cairn_cache_drop(cache, *ret_actions, *ret_count);
+        *ret_count = 0;
+    }
     return status;
+}
+
+void cairn_cache_drop(cairn_cache *cache, const cairn_action *actions, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (actions[i].kind == CAIRN_ACTION_DROP) {
+            cairn_tier_ram_drop(cache->ram, actions[i].blob);
+        }
+    }
 }
 
 void cairn_cache_sink_set(cairn_cache *cache, const cairn_cache_sink *sink)
@@ -40,25 +53,21 @@ void cairn_cache_sink_set(cairn_cache *cache, const cairn_cache_sink *sink)
     cache->sink = *sink;
 }
 
-void cairn_cache_tell_drops(cairn_cache *cache, cairn_event *event)
+cairn_status cairn_cache_tell_drops(cairn_cache *cache, cairn_event *event, cairn_error *reterr)
 {
     const cairn_action *actions;
     uint32_t count;
-    if (!CAIRN_EXPECT(cairn_cache_tell(cache, event, &actions, &count, NULL) == CAIRN_OK)) {
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (CAIRN_EXPECT(actions[i].kind == CAIRN_ACTION_DROP)) {
-            cairn_tier_ram_drop(cache->ram, actions[i].blob);
-        }
-    }
+    cairn_status status = cairn_cache_tell(cache, event, &actions, &count, reterr);
+    cairn_cache_drop(cache, actions, count);
+    return status;
 }
 
 void cairn_cache_slot_lost(cairn_request *request, uint32_t length)
 {
     cairn_event event = {
         .kind = CAIRN_EVENT_SLOT_LOST, .request = request->id, .slot = request->slot, .position = length};
-    cairn_cache_tell_drops(request->cache, &event);
+    cairn_status status = cairn_cache_tell_drops(request->cache, &event, NULL);
+    (void)CAIRN_EXPECT(status == CAIRN_OK);
 }
 
 /* --- the cache -------------------------------------------------------------------------------------------- */
@@ -219,13 +228,7 @@ cairn_status cairn_cache_forget(cairn_cache *cache, const cairn_namespace *space
     if (space != NULL) {
         event.space = *space;
     }
-    const cairn_action *actions;
-    uint32_t count;
-    cairn_status status = cairn_cache_tell(cache, &event, &actions, &count, reterr);
-    for (uint32_t i = 0; status == CAIRN_OK && i < count; i++) {
-        cairn_tier_ram_drop(cache->ram, actions[i].blob);
-    }
-    return status;
+    return cairn_cache_tell_drops(cache, &event, reterr);
 }
 
 cairn_status cairn_cache_budget(cairn_cache *cache, uint64_t ram_bytes_max, cairn_error *reterr)
@@ -233,12 +236,7 @@ cairn_status cairn_cache_budget(cairn_cache *cache, uint64_t ram_bytes_max, cair
     uint64_t fixed = cache->fixed_bytes;
     cairn_event event = {.kind = CAIRN_EVENT_BUDGET,
                          .bytes = ram_bytes_max > fixed ? ram_bytes_max - fixed : 0};
-    const cairn_action *actions;
-    uint32_t count;
-    cairn_status status = cairn_cache_tell(cache, &event, &actions, &count, reterr);
-    for (uint32_t i = 0; status == CAIRN_OK && i < count; i++) {
-        cairn_tier_ram_drop(cache->ram, actions[i].blob);
-    }
+    cairn_status status = cairn_cache_tell_drops(cache, &event, reterr);
     if (status == CAIRN_OK) {
         cache->options.ram_bytes_max = cache->heap.bytes_max = ram_bytes_max;
     }

@@ -74,16 +74,6 @@ cairn_status cairn_request_take_list(cairn_request *request, const cairn_action 
     return CAIRN_OK;
 }
 
-/* An answer to STORED, or to FAILED of a save: as a rule empty, at most drops. */
-static void do_drops(cairn_cache *cache, const cairn_action *actions, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (CAIRN_EXPECT(actions[i].kind == CAIRN_ACTION_DROP)) {
-            cairn_tier_ram_drop(cache->ram, actions[i].blob);
-        }
-    }
-}
-
 static cairn_status run_save(cairn_request *request, const cairn_todo *todo, cairn_error *reterr)
 {
     cairn_cache *cache = request->cache;
@@ -97,26 +87,31 @@ static cairn_status run_save(cairn_request *request, const cairn_todo *todo, cai
     } else {
         cairn_mover_rows rows = {
             .slot = action->slot, .blob = action->blob, .begin = action->begin, .end = action->end};
-        status = cairn_mover_save_rows(&cache->mover, &rows, action->bytes, &moved, NULL);
+        /* Beyond the rows themselves the core holds one buffer, which exports use one after another. */
+        uint64_t bytes_max = action->bytes + cache->core_options.rows_extra_bytes;
+        status = cairn_mover_save_rows(&cache->mover, &rows, bytes_max, &moved, NULL);
     }
     uint64_t cost_ns = cairn_cache_now_ns(cache) - begin_ns;
     cairn_record_saved(request, moved.bytes, cost_ns);
 
-    cairn_event event = {.kind = status == CAIRN_OK ? CAIRN_EVENT_STORED : CAIRN_EVENT_FAILED,
+    cairn_event event = {.kind = CAIRN_EVENT_STORED,
                          .request = request->id,
                          .slot = action->slot,
                          .action = todo->index,
                          .blob = action->blob,
                          .bytes = moved.held_bytes,
-                         .status = status,
                          .cost_ns = cost_ns};
-    const cairn_action *actions;
-    uint32_t count;
-    status = cairn_cache_tell(cache, &event, &actions, &count, reterr);
     if (status == CAIRN_OK) {
-        do_drops(cache, actions, count);
+        status = cairn_cache_tell_drops(cache, &event, NULL);
     }
-    return status;
+    if (status != CAIRN_OK) { /* also when it turned out larger than there is room for */
+        cairn_tier_ram_drop(cache->ram, action->blob);
+        event.kind = CAIRN_EVENT_FAILED;
+        event.bytes = 0;
+        event.status = status == CAIRN_INVALID ? CAIRN_NOSPACE : status;
+        return cairn_cache_tell_drops(cache, &event, reterr);
+    }
+    return CAIRN_OK;
 }
 
 /* Will this list set a state after the trim? If not, the trim must be exact by itself. */
@@ -215,13 +210,10 @@ static cairn_status resumed(cairn_request *request, const cairn_action *read, ca
                          .slot = request->slot,
                          .position = read->begin,
                          .cost_ns = request->resume_ns};
-    const cairn_action *actions;
-    uint32_t count;
-    cairn_status status = cairn_cache_tell(cache, &event, &actions, &count, reterr);
+    cairn_status status = cairn_cache_tell_drops(cache, &event, reterr);
     if (status != CAIRN_OK) {
         return status;
     }
-    do_drops(cache, actions, count);
     request->resumed = true;
     request->touched = false;
     request->length = read->begin;
@@ -247,9 +239,8 @@ static cairn_status arrive(cairn_request *request, cairn_error *reterr)
         request->phase = CAIRN_PHASE_READ;
         return CAIRN_OK;
     }
-    if (!CAIRN_EXPECT(request->length >= request->prompt.count)) {
-        return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/actions: end of list", "%u of %u read",
-                               request->length, request->prompt.count);
+    if (!request->resumed || request->length < request->prompt.count) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, "cache/actions: list", "the core had no room for it");
     }
     request->phase = request->answer_next < request->answer_count ? CAIRN_PHASE_DECODE : CAIRN_PHASE_READY;
     return CAIRN_OK;

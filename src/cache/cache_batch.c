@@ -39,21 +39,36 @@ static bool wants_alone(const cairn_request *request)
     return request->alone || (request->cache->engine->info.batch_alone && (kept || request->exact));
 }
 
+const float *cairn_request_logits_row(const cairn_request *request)
+{
+    const cairn_cache *cache = request->cache;
+    if (!request->logits_there) {
+        return NULL;
+    }
+    if (request->logits_decode == 0) {
+        return request->logits_kept;
+    }
+    return request->logits_decode == cache->decodes
+               ? cache->engine->ops->logits(cache->engine, request->logits_piece, request->logits_index)
+               : NULL;
+}
+
 /* The engine's logits are good until its next decode: keep a copy where this step has one to come. */
 static cairn_status keep_logits(cairn_request *request, cairn_error *reterr)
 {
-    size_t count = request->cache->engine->info.vocab_size;
-    if (request->logits == NULL) {
+    const float *row = cairn_request_logits_row(request);
+    if (row == NULL) {
         return CAIRN_OK;
     }
     if (request->logits_kept == NULL) {
-        request->logits_kept = cairn_mem_array(request->mem, count, sizeof(float));
+        request->logits_kept = cairn_mem_array(request->mem, request->vocab_size, sizeof(float));
     }
     if (request->logits_kept == NULL) {
-        return cairn_error_set(reterr, CAIRN_NOMEM, "cache/batch: logits", "%zu floats", count);
+        request->logits_there = false;
+        return cairn_error_set(reterr, CAIRN_NOMEM, "cache/batch: logits", "%u floats", request->vocab_size);
     }
-    memcpy(request->logits_kept, request->logits, count * sizeof(float));
-    request->logits = request->logits_kept;
+    memcpy(request->logits_kept, row, request->vocab_size * sizeof(float));
+    request->logits_decode = 0;
     return CAIRN_OK;
 }
 
@@ -112,7 +127,7 @@ cairn_status cairn_request_fail(cairn_request *request, const cairn_error *error
 {
     request->phase = CAIRN_PHASE_FAILED;
     request->error = *error;
-    request->logits = NULL;
+    request->logits_there = false;
     if (reterr != NULL) {
         *reterr = *error;
     }
@@ -163,12 +178,14 @@ static cairn_status decode_group(cairn_cache *cache, uint32_t first, uint32_t co
     }
     for (uint32_t i = 0; i < count; i++) {
         cairn_request *request = cache->owners[first + i];
-        bool wanted = pieces[i].logits == CAIRN_LOGITS_LAST;
-        request->logits = wanted ? engine->ops->logits(engine, i, pieces[i].count - 1) : NULL;
+        request->logits_there = pieces[i].logits == CAIRN_LOGITS_LAST;
+        request->logits_piece = i;
+        request->logits_index = pieces[i].count - 1;
         request->logits_decode = cache->decodes;
-        cairn_status one = keep ? keep_logits(request, &error) : CAIRN_OK;
-        if (one == CAIRN_OK) {
-            one = after_piece(request, &pieces[i], cost_ns, cost_ns * pieces[i].count / tokens, &error);
+        cairn_status one =
+            after_piece(request, &pieces[i], cost_ns, cost_ns * pieces[i].count / tokens, &error);
+        if (one == CAIRN_OK && keep) {
+            one = keep_logits(request, &error);
         }
         if (one != CAIRN_OK) {
             status = cairn_request_fail(request, &error, reterr);

@@ -98,9 +98,10 @@ struct cairn_request {
     uint32_t states_taken_before, states_skipped_before; /* by those earlier plans                       */
     bool alone; /* decode its pieces by themselves                                             */
 
-    const float *logits; /* the engine's, or logits_kept                                                 */
-    uint64_t logits_decode;
-    float *logits_kept; /* float[vocab_size], made when one step needs several decodes                   */
+    bool logits_there; /* of the last token decoded: the engine's, until its next decode, or kept  */
+    uint32_t logits_piece, logits_index; /* where in that decode                                         */
+    uint64_t logits_decode; /* which decode it was; 0: they are in logits_kept                           */
+    float *logits_kept;     /* float[vocab_size], made when one step needs several decodes               */
 };
 
 /* --- cache.c ---------------------------------------------------------------------------------------------- */
@@ -112,8 +113,11 @@ CAIRN_MUST_CHECK cairn_status cairn_cache_tell(cairn_cache *cache, cairn_event *
                                                const cairn_action **ret_actions, uint32_t *ret_count,
                                                cairn_error *reterr);
 
-/* For events that can't be refused and whose answer is at most drops. */
-void cairn_cache_tell_drops(cairn_cache *cache, cairn_event *event);
+/* The same for an event whose answer is at most drops, which are done. */
+cairn_status cairn_cache_tell_drops(cairn_cache *cache, cairn_event *event, cairn_error *reterr);
+
+/* Do the drops of a list. */
+void cairn_cache_drop(cairn_cache *cache, const cairn_action *actions, uint32_t count);
 
 /* The slot's state, or all of it, is gone: tell the core what is left. */
 void cairn_cache_slot_lost(cairn_request *request, uint32_t length);
@@ -152,6 +156,9 @@ CAIRN_MUST_CHECK cairn_status cairn_request_advance(cairn_request *request, cair
 
 /* Decode one piece of each request in cache->step[0, count). */
 CAIRN_MUST_CHECK cairn_status cairn_cache_decode(cairn_cache *cache, uint32_t count, cairn_error *reterr);
+
+/* The row of logits, asked from the engine when it is wanted; NULL: not there any more. */
+const float *cairn_request_logits_row(const cairn_request *request);
 
 /* The request can't go on. */
 cairn_status cairn_request_fail(cairn_request *request, const cairn_error *error, cairn_error *reterr);

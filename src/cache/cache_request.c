@@ -49,7 +49,8 @@ static void finish(cairn_request *request, cairn_ending ending)
     }
     cairn_event event = {
         .kind = CAIRN_EVENT_FINISH, .request = request->id, .slot = request->slot, .ending = ending};
-    cairn_cache_tell_drops(cache, &event);
+    cairn_status status = cairn_cache_tell_drops(cache, &event, NULL);
+    (void)CAIRN_EXPECT(status == CAIRN_OK);
     request->states_taken_before = request->record.states_taken;
     request->states_skipped_before = request->record.states_skipped;
     request->todo_count = request->todo_next = 0;
@@ -98,21 +99,22 @@ cairn_status cairn_request_plan(cairn_request *request, uint32_t slot, cairn_err
     const cairn_action *actions;
     uint32_t count;
     cairn_status status = cairn_cache_tell(cache, &event, &actions, &count, reterr);
-    if (status != CAIRN_OK) {
-        return status;
+    const cairn_decision *decision = cairn_core_decision(cache->core, event.request);
+    if (decision == NULL) {
+        return status != CAIRN_OK ? status : cairn_error_set(reterr, CAIRN_NOMEM, "cache: begin", NULL);
     }
+    CAIRN_ASSERT(decision->slot < cache->engine->info.slots && cache->active[decision->slot] == NULL);
     request->id = event.request;
+    request->slot = decision->slot;
     request->length = 0;
     request->answer_next = 0;
-    request->logits = NULL;
+    request->logits_there = false;
     request->phase = CAIRN_PHASE_RESTORE;
-    status = cairn_request_take_list(request, actions, count, reterr);
-    const cairn_decision *decision = cairn_core_decision(cache->core, request->id);
-    CAIRN_ASSERT(decision != NULL && decision->slot < cache->engine->info.slots);
-    CAIRN_ASSERT(cache->active[decision->slot] == NULL);
-    request->slot = decision->slot;
     cache->active[request->slot] = request;
     cairn_record_decision(request);
+    if (status == CAIRN_OK) {
+        status = cairn_request_take_list(request, actions, count, reterr);
+    }
     return status == CAIRN_OK ? cairn_request_advance(request, CAIRN_EXTENT_SAVES, reterr) : status;
 }
 
@@ -160,7 +162,7 @@ void cairn_cache_end(cairn_cache *cache, cairn_request *request, cairn_ending en
     cache->totals.states_taken += request->record.states_taken;
     cache->totals.states_skipped += request->record.states_skipped;
     request->phase = CAIRN_PHASE_ENDED;
-    request->logits = NULL;
+    request->logits_there = false;
 }
 
 void cairn_request_free(cairn_request *request)
@@ -216,9 +218,7 @@ cairn_phase cairn_request_phase(const cairn_request *request)
 
 const float *cairn_request_logits(const cairn_request *request)
 {
-    bool there = request->logits != NULL && (request->logits == request->logits_kept ||
-                                             request->logits_decode == request->cache->decodes);
-    return request->phase == CAIRN_PHASE_READY && there ? request->logits : NULL;
+    return request->phase == CAIRN_PHASE_READY ? cairn_request_logits_row(request) : NULL;
 }
 
 static cairn_status answer_room(cairn_request *request, cairn_error *reterr)
