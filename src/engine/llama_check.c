@@ -228,18 +228,20 @@ static void judge(cairn_check *c)
     c->usable = clear && trimmed && right(c, &c->again);
     c->exact = c->usable && c->trimmed.same && c->again.same &&
                (!c->rows_move || (c->moved.same && (!c->elsewhere.tried || c->elsewhere.same)));
-    if (!clear)
+    if (!c->trimmed.done || !c->control.done)
+        explain(c, "the engine refused to cut a sequence and set its state");
+    else if (!clear)
         explain(
             c,
             "the state of other tokens changes the answer by %g only, so nothing can be proved about states",
             (double)c->control.distance);
-    else if (!c->trimmed.done)
-        explain(c, "the engine refused to cut a sequence and set its state");
     else if (!trimmed)
         explain(c, "a sequence that was cut and got its state back answers differently, by %g",
                 (double)c->trimmed.distance);
     else if (!right(c, &c->again))
         explain(c, "the same tokens read twice give different answers, by %g", (double)c->again.distance);
+    else if (c->moved.tried && (!c->moved.done || (c->elsewhere.tried && !c->elsewhere.done)))
+        explain(c, "the engine refused to move rows");
     else if (c->moved.tried && !c->rows_move)
         explain(c, "rows that were moved give different answers, by %g",
                 (double)fmaxf(c->moved.distance, c->elsewhere.distance));

@@ -87,10 +87,13 @@ void cairn_llama_log_set(cairn_llama_log_fn log, void *ctx)
 void cairn_llama_last_error(char *text, unsigned room_bytes)
 {
     pthread_mutex_lock(&log_lock);
+    static const char loading[] = "error loading model: ";
     /* "llama_model_load: error loading model: ..." : the function's name helps nobody */
     const char *from = last_error, *colon = strstr(last_error, ": ");
     if (colon && memchr(last_error, ' ', (size_t)(colon - last_error)) == NULL)
         from = colon + 2;
+    if (strncmp(from, loading, sizeof loading - 1) == 0)
+        from += sizeof loading - 1;
     snprintf(text, room_bytes, "%s", from);
     last_error[0] = '\0';
     pthread_mutex_unlock(&log_lock);
@@ -197,10 +200,12 @@ static cairn_status explain(const char *path, cairn_error *reterr)
     if (has(message, "alloc") || has(message, "out of memory") || has(message, "bad_alloc"))
         return cairn_error_set(reterr, CAIRN_NOMEM, where, "no room for the weights of %s: %s", path,
                                message);
-    if (has(message, "corrupt") || has(message, "incomplete") || has(message, "gguf") ||
-        has(message, "GGUF") || has(message, "tensor") || has(message, "key not found") ||
-        has(message, "vocab"))
-        return cairn_error_set(reterr, CAIRN_CORRUPT, where, "%s is damaged or cut short: %s", path, message);
+    static const char *const damage[] = {"failed to read", "exceeds", "corrupt", "incomplete", "gguf", "GGUF",
+                                         "tensor",         "key",     "invalid", "vocab",      "token"};
+    for (size_t i = 0; i < sizeof damage / sizeof *damage; i++)
+        if (has(message, damage[i]))
+            return cairn_error_set(reterr, CAIRN_CORRUPT, where, "%s is damaged or cut short: %s", path,
+                                   message);
     return cairn_error_set(reterr, CAIRN_ENGINE, where, "%s: %s", path,
                            message[0] ? message : "libllama gave no reason");
 }
