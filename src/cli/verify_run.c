@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "chat/sampler_bridge.h"
-
 cairn_status cairn_verify_trace_init(cairn_verify_trace *t, uint32_t vocab_size, uint32_t answer_tokens)
 {
     memset(t, 0, sizeof *t);
@@ -24,6 +22,15 @@ void cairn_verify_trace_release(cairn_verify_trace *t)
     cairn_mem_array_release(cairn_mem_default(), t->logits, (size_t)(t->answer_tokens + 1) * t->vocab_size,
                             sizeof *t->logits);
     cairn_mem_array_release(cairn_mem_default(), t->answer, t->answer_tokens, sizeof *t->answer);
+}
+
+/* The largest logit's token, the lowest among equals. */
+static cairn_token largest(const float *logits, uint32_t count)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < count; i++)
+        best = logits[i] > logits[best] ? i : best;
+    return (cairn_token)best;
 }
 
 /* Step until the logits are ready. */
@@ -50,7 +57,7 @@ cairn_status cairn_verify_run(cairn_cache *cache, const cairn_prompt *prompt, co
         memcpy(t->logits + (size_t)i * t->vocab_size, logits, t->vocab_size * sizeof *logits);
         if (i == t->answer_tokens)
             break;
-        t->answer[i] = (cairn_token)cairn_sampler_argmax(logits, t->vocab_size);
+        t->answer[i] = largest(logits, t->vocab_size);
         status = cairn_request_push(request, force != NULL ? force[i] : t->answer[i]);
     }
     cairn_cache_end(cache, request, status == CAIRN_OK ? CAIRN_END_DONE : CAIRN_END_BROKEN);

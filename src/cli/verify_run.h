@@ -41,6 +41,7 @@ typedef struct cairn_verify_difference {
     double magnitude; /* largest absolute logit of `a`                                                */
 } cairn_verify_difference;
 
+/* Compare all logits. Both traces have the same shape. */
 cairn_verify_difference cairn_verify_compare(const cairn_verify_trace *a, const cairn_verify_trace *b);
 
 #endif

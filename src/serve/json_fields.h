@@ -39,6 +39,7 @@ void cairn_json_number(const json_t *object, const char *field, double min, doub
 void cairn_json_integer(const json_t *object, const char *field, int64_t min, int64_t max, int64_t *ret_value,
                         cairn_api_error *error);
 
+/* true or false. */
 void cairn_json_boolean(const json_t *object, const char *field, bool *ret_value, cairn_api_error *error);
 
 /* A string; NUL-terminated and without NUL inside. */

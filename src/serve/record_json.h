@@ -21,6 +21,7 @@ typedef struct cairn_request_times {
     uint32_t answer_tokens; /* tokens sampled, the closing one included                              */
 } cairn_request_times;
 
+/* Everything the record says, with words for its enums. */
 json_t *cairn_record_json(const cairn_record *record);
 
 /* {"cache_n":..,"prompt_n":..,"prompt_ms":..,"predicted_n":..,...} */

@@ -45,6 +45,7 @@ typedef struct cairn_scheduler_options {
     void *progress_ctx;
 } cairn_scheduler_options;
 
+/* Start the thread. Errors: CAIRN_NOMEM, CAIRN_IO. */
 CAIRN_MUST_CHECK cairn_status cairn_scheduler_start(const cairn_scheduler_options *options,
                                                     cairn_scheduler **ret_scheduler, cairn_error *reterr);
 

@@ -4,6 +4,9 @@
 #include "serve/serve.h"
 
 #include <errno.h>
+#include <jansson.h>
+#include <microhttpd.h>
+#include <stdio.h>
 #include <sys/random.h>
 
 #include "serve/json_answer.h"
@@ -96,6 +99,13 @@ cairn_status cairn_serve_start(const cairn_serve_options *options, cairn_serve *
     }
     *ret_serve = serve;
     return CAIRN_OK;
+}
+
+const char *cairn_serve_libraries(void)
+{
+    static char text[64]; /* the same bytes each time */
+    (void)snprintf(text, sizeof text, "libmicrohttpd %s, jansson %s", MHD_get_version(), JANSSON_VERSION);
+    return text;
 }
 
 uint16_t cairn_serve_port(const cairn_serve *serve)

@@ -53,6 +53,8 @@ typedef struct cairn_serve_options {
  */
 CAIRN_MUST_CHECK cairn_status cairn_serve_start(const cairn_serve_options *options, cairn_serve **ret_serve,
                                                 cairn_error *reterr);
+/* What it is linked with: "libmicrohttpd 0.9.75, jansson 2.14". */
+const char *cairn_serve_libraries(void);
 /* The port that is listened on. */
 uint16_t cairn_serve_port(const cairn_serve *serve);
 /* Stop: no new connections, requests may finish for drain_ns, the rest is cancelled; frees. NULL is allowed. */

@@ -35,7 +35,7 @@ struct cairn_serve {
 typedef void (*cairn_route_fn)(cairn_serve *serve, const cairn_http_request *request,
                                cairn_http_reply *reply);
 
-/* generate.c */
+/* generation.c */
 void cairn_route_chat(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_completions(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_completion(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);

@@ -1,5 +1,5 @@
 /*
- * generate - the routes that make the model write: a body becomes a job, and the job goes to the scheduler.
+ * generation - the routes that make the model write: a body becomes a job, and the job goes to the scheduler.
  *
  * All of this runs on the connection's thread, several at once: parsing, rendering, tokenizing. What is wrong with a
  * request is found here, before it waits in the queue.
@@ -123,7 +123,7 @@ static void render_chat(cairn_serve *serve, cairn_job *job, const cairn_http_req
             job->params.stops[job->params.count_stops++] = (cairn_stop_text){p->stops.items[i], len};
     }
     if (status != CAIRN_OK) {
-        (void)cairn_error_set(&cause, status, "generate/render", "the prompt could not be tokenized");
+        (void)cairn_error_set(&cause, status, "generation/render", "the prompt could not be tokenized");
         cairn_api_error_from(error, &cause);
     }
 }

@@ -1,0 +1,128 @@
+// Bad input: a clear message in OpenAI's error shape, the right status, and a server that goes on with its cache intact.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Server, words } from './harness.mjs';
+
+let server;
+const GOOD = [{ role: 'system', content: words(60, 3) }, { role: 'user', content: words(120, 4) }];
+
+before(async () => {
+    server = await Server.start(['-c', '2048', '--body-max', '200K', '--cache-ram', '256M']);
+    const first = await server.chat(GOOD);
+    assert.equal(first.status, 200);
+});
+
+after(async () => {
+    await server.stop();
+});
+
+// The error's shape, and that the cache still knows the good conversation.
+async function refused(response, status, pattern, param) {
+    assert.equal(response.status, status, response.text);
+    const error = response.json.error;
+    assert.equal(typeof error.message, 'string');
+    assert.equal(typeof error.type, 'string');
+    assert.ok('code' in error && 'param' in error);
+    assert.match(error.message, pattern);
+    if (param !== undefined) {
+        assert.equal(error.param, param);
+    }
+    const again = await server.chat(GOOD);
+    assert.equal(again.status, 200);
+    assert.ok(again.json.usage.prompt_tokens_details.cached_tokens > 0, 'the cache was lost');
+}
+
+test('malformed JSON is refused with line and column', async () => {
+    await refused(await server.post('/v1/chat/completions', '{\n "messages": [\n  {"role" "user"}\n]}'), 400, /line 3, column \d+/);
+});
+
+test('an empty body is refused', async () => {
+    await refused(await server.post('/v1/chat/completions', ''), 400, /empty/);
+});
+
+test('a body that is no object is refused', async () => {
+    await refused(await server.post('/v1/chat/completions', '[1]'), 400, /must be a JSON object, not an array/);
+});
+
+test('hostile nesting is refused quickly', async () => {
+    await refused(await server.post('/v1/chat/completions', `{"messages":${'['.repeat(50000)}`), 400, /nested more than/);
+});
+
+test('wrong types are refused with the field', async () => {
+    const wrong = { temperature: 'hot', top_p: [], max_tokens: {}, stream: 'yes', stop: 5, seed: 'x', logit_bias: 3, n: 'one', stream_options: 1 };
+    for (const [field, value] of Object.entries(wrong)) {
+        const response = await server.chat(GOOD, { [field]: value });
+        assert.equal(response.status, 400, field);
+        assert.equal(response.json.error.param, field);
+    }
+    await refused(await server.chat('hello'), 400, /messages must be an array/, 'messages');
+});
+
+test('values out of range are refused with the range', async () => {
+    await refused(await server.chat(GOOD, { top_p: 3 }), 400, /between 0 and 1/, 'top_p');
+});
+
+test('missing and empty messages are refused', async () => {
+    await refused(await server.post('/v1/chat/completions', {}), 400, /messages is missing/, 'messages');
+    await refused(await server.chat([]), 400, /messages is empty/, 'messages');
+});
+
+test('an unknown role is refused with its place', async () => {
+    await refused(await server.chat([...GOOD, { role: 'wizard', content: 'x' }]), 400, /role/, 'messages[2].role');
+});
+
+test('several choices are refused clearly', async () => {
+    await refused(await server.chat(GOOD, { n: 3 }), 400, /n must be 1/, 'n');
+});
+
+test('a prompt longer than the context gets 400 with both numbers and the text that makes clients compact', async () => {
+    const response = await server.chat([{ role: 'user', content: words(4000, 9) }]);
+    await refused(response, 400, /maximum context length is 2048 tokens/);
+    assert.equal(response.json.error.code, 'context_length_exceeded');
+    assert.equal(response.json.error.n_ctx, 2048);
+    assert.ok(response.json.error.n_prompt_tokens > 2048);
+    assert.match(response.json.error.message, new RegExp(String(response.json.error.n_prompt_tokens)));
+});
+
+test('a body over the limit gets 413', async () => {
+    await refused(await server.post('/v1/chat/completions', JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(300000) }] })), 413, /limit/);
+});
+
+test('an unknown route gets 404 and a wrong method 405 with Allow', async () => {
+    await refused(await server.post('/v1/nothing', {}), 404, /no \/v1\/nothing/);
+    const response = await server.post('/v1/chat/completions', undefined, { method: 'PUT' });
+    await refused(response, 405, /use POST/);
+    assert.equal(response.headers.get('allow'), 'POST');
+});
+
+const BODY = '{"messages":[{"role":"user","content":"hi"}],"max_tokens":1}';
+
+for (const [name, head] of [
+    ['Content-Length together with Transfer-Encoding', `Content-Length: ${BODY.length}\r\nTransfer-Encoding: chunked`],
+    ['two different Content-Lengths', `Content-Length: ${BODY.length}\r\nContent-Length: 3`],
+    ['a blank before the colon of Content-Length', `Content-Length : ${BODY.length}`],
+    ['a negative Content-Length', 'Content-Length: -5'],
+    ['an unknown Transfer-Encoding', 'Transfer-Encoding: gzip'],
+]) {
+    test(`${name} gets 400 and the connection is closed`, async () => {
+        const smuggled = 'GET /health HTTP/1.1\r\nHost: a\r\n\r\n';
+        const text = await server.raw(`POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n${head}\r\n\r\n${BODY}${smuggled}`);
+        assert.match(text, /^HTTP\/1\.1 400/);
+        assert.equal(text.match(/HTTP\/1\.1 /g).length, 1, 'the rest must not be read as a second request');
+    });
+}
+
+test('the token routes refuse what they can not use', async () => {
+    await refused(await server.post('/tokenize', {}), 400, /content is missing/, 'content');
+    await refused(await server.post('/detokenize', { tokens: [1, 'x'] }), 400, /tokens\[1\]/);
+    await refused(await server.post('/detokenize', { tokens: [999999999] }), 400, /tokens\[0\]/);
+    await refused(await server.post('/apply-template', { messages: [] }), 400, /messages/);
+    await refused(await server.post('/v1/completions', {}), 400, /prompt is missing/, 'prompt');
+    await refused(await server.post('/v1/completions', { prompt: ['a', 'b'] }), 400, /one/, 'prompt');
+    await refused(await server.post('/v1/completions', { prompt: '' }), 400, /empty/, 'prompt');
+});
+
+test('unknown fields are accepted', async () => {
+    const response = await server.chat(GOOD, { user: 'u', metadata: { a: [1] }, store: true, parallel_tool_calls: true, foo: null });
+    assert.equal(response.status, 200);
+});
