@@ -454,11 +454,11 @@ static bool save_donated(cairn_core *core, cairn_request *request, const cairn_c
     cairn_lookup *look = &core->lookup;
     for (uint32_t i = 0; i < look->count_pieces; i++) {
         cairn_piece_rows *piece = &look->pieces[i];
-        if (piece->segment != CAIRN_NONE || piece->end <= choice->keep || piece->begin >= choice->resume) {
-            continue;
-        }
         uint32_t begin = piece->begin > choice->keep ? piece->begin : choice->keep;
         uint32_t end = piece->end < choice->resume ? piece->end : choice->resume;
+        if (piece->segment != CAIRN_NONE || begin >= end) {
+            continue;
+        }
         uint64_t bytes = (uint64_t)(end - begin) * core->options.row_bytes;
         uint64_t buffer = core->ledger.buffer_users == 0 ? core->options.rows_extra_bytes : 0;
         double gain = cairn_costs_read(&core->costs, 0, choice->resume);
