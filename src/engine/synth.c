@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/llama_load.h"
 #include "engine/synth_arch.h"
 #include "engine/synth_vocab.h"
 #include "ggml-backend.h"
@@ -307,16 +308,20 @@ static cairn_status check_file(const making *m, const char *path, cairn_error *r
     struct llama_model_params params = llama_model_default_params();
     ggml_backend_dev_t no_devices[1] = {NULL};
 
-    if (ggml_backend_reg_count() == 0)
-        ggml_backend_load_all_from_path(CAIRN_LLAMA_LIB_DIR_DEFAULT);
+    const cairn_status loaded = cairn_llama_backends_load(reterr);
+    if (loaded != CAIRN_OK)
+        return loaded;
     params.devices = no_devices;
     params.n_gpu_layers = 0;
     params.load_mode = LLAMA_LOAD_MODE_NONE; /* no_alloc excludes mapping */
     params.no_alloc = true;
     struct llama_model *model = llama_model_load_from_file(path, params);
-    if (model == NULL)
+    if (model == NULL) {
+        char why[CAIRN_ERROR_DETAIL_BYTES];
+        cairn_llama_last_error(why, sizeof(why));
         return cairn_error_set(reterr, CAIRN_ENGINE, "engine/synth: check",
-                               "this libllama refuses a file of %s (its log says why)", m->arch->name);
+                               "this libllama refuses a file of %s: %s", m->arch->name, why);
+    }
     llama_model_free(model);
     return CAIRN_OK;
 }

@@ -76,7 +76,7 @@ size_t cairn_synth_list(cairn_synth_choice *choices, size_t room);
  *          CAIRN_CANCELLED, CAIRN_NOMEM
  * Cost     tiny: about a tenth of a second; 0.8b: some seconds and 0.8 GB on disk. Memory: the vocabulary
  *          and 8 MB
- * Caveats  loads libllama's back ends if none is loaded. libllama's log callback is called as always
+ * Caveats  loads libllama's back ends (llama_load.h); its messages go where cairn_llama_log_set says
  * Test     tests/engine/test_synth.c
  */
 CAIRN_MUST_CHECK cairn_status cairn_synth_write(const cairn_synth_options *options, const char *path,

@@ -9,8 +9,10 @@
 #include "gguf.h"
 
 static const cairn_synth_arch *const archs[] = {
-    &cairn_synth_qwen35, &cairn_synth_qwen35moe, &cairn_synth_qwen3next, &cairn_synth_llama,
-    &cairn_synth_qwen3,  &cairn_synth_gemma3,    &cairn_synth_gpt_oss,   &cairn_synth_cohere2,
+    &cairn_synth_qwen35,    &cairn_synth_qwen35moe,     &cairn_synth_qwen3next,  &cairn_synth_jamba,
+    &cairn_synth_falcon_h1, &cairn_synth_granitehybrid, &cairn_synth_nemotron_h, &cairn_synth_nemotron_h_moe,
+    &cairn_synth_plamo2,    &cairn_synth_mamba,         &cairn_synth_mamba2,     &cairn_synth_gemma3,
+    &cairn_synth_gpt_oss,   &cairn_synth_cohere2,       &cairn_synth_llama,      &cairn_synth_qwen3,
 };
 
 /*
@@ -208,6 +210,8 @@ void cairn_synth_set_common(struct gguf_context *kv, const char *arch, const cai
         cairn_synth_set_u32(kv, arch, "attention.head_count_kv", size->heads_kv);
         cairn_synth_set_u32(kv, arch, "attention.key_length", size->head_dim);
         cairn_synth_set_u32(kv, arch, "attention.value_length", size->head_dim);
+    } else {
+        cairn_synth_set_u32(kv, arch, "attention.head_count", 0);
     }
     cairn_synth_set_f32(kv, arch, "attention.layer_norm_rms_epsilon", 1e-6f);
 }
@@ -226,7 +230,8 @@ void cairn_synth_set_ssm(struct gguf_context *kv, const char *arch, const cairn_
 {
     cairn_synth_set_u32(kv, arch, "ssm.conv_kernel", 4);
     cairn_synth_set_u32(kv, arch, "ssm.state_size", size->state);
-    cairn_synth_set_u32(kv, arch, "ssm.group_count", size->groups);
+    if (size->groups > 0)
+        cairn_synth_set_u32(kv, arch, "ssm.group_count", size->groups);
     cairn_synth_set_u32(kv, arch, "ssm.time_step_rank", size->ranks);
     cairn_synth_set_u32(kv, arch, "ssm.inner_size", size->inner);
 }

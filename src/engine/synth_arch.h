@@ -159,5 +159,7 @@ extern const char *const cairn_synth_qwen_specials[];
 extern const cairn_synth_arch cairn_synth_qwen35, cairn_synth_qwen35moe, cairn_synth_qwen3next;
 extern const cairn_synth_arch cairn_synth_llama, cairn_synth_qwen3, cairn_synth_gemma3, cairn_synth_gpt_oss,
     cairn_synth_cohere2;
+extern const cairn_synth_arch cairn_synth_mamba, cairn_synth_mamba2, cairn_synth_jamba, cairn_synth_falcon_h1,
+    cairn_synth_granitehybrid, cairn_synth_nemotron_h, cairn_synth_nemotron_h_moe, cairn_synth_plamo2;
 
 #endif

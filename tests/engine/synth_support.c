@@ -91,8 +91,8 @@ struct llama_context *synth_test_context(struct llama_model *model, uint32_t tok
     params.n_batch = batch;
     params.n_ubatch = batch;
     params.n_seq_max = 1;
-    params.n_threads = 2;
-    params.n_threads_batch = 2;
+    params.n_threads = 1; /* spinning threads starve each other on a busy machine */
+    params.n_threads_batch = 1;
     struct llama_context *context = llama_init_from_model(model, params);
     assert_non_null(context);
     return context;
