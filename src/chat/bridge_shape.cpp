@@ -162,8 +162,8 @@ static std::string short_id(const std::string &id)
         return id;
     }
     uint64_t hash = 1469598103934665603u;
-    for (unsigned char c : id) {
-        hash = (hash ^ c) * 1099511628211u;
+    for (char c : id) {
+        hash = (hash ^ (unsigned char)c) * 1099511628211u;
     }
     std::string out(9, '0');
     for (char &c : out) {

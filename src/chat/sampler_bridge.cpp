@@ -2,16 +2,16 @@
  * sampler_bridge - llama_sampler chains over logits that come from anywhere.
  *
  * common_sampler would need a llama_context, so its steps are repeated here with the same C API: candidates, chain,
- * grammar by rejection. While the model thinks, a lazy grammar must not be triggered by a tag inside the reasoning:
- * the library's reasoning-budget sampler, without a budget, tells when that is.
+ * grammar by rejection. While the model thinks, a lazy grammar must not be triggered by a tag inside the reasoning.
+ * The library finds the reasoning's tags by their tokens, which fails where a vocabulary spells a tag in several and
+ * joins its last one with what follows (">\n"), so here they are found in the text.
  */
 #include <algorithm>
-#include <climits>
 #include <cmath>
+#include <deque>
 #include <memory>
 
 #include "llama.h"
-#include "reasoning-budget.h"
 #include "sampling.h"
 
 #include "chat/bridge_internal.h"
@@ -26,6 +26,70 @@ struct SamplerFree {
     void operator()(llama_sampler *sampler) const { llama_sampler_free(sampler); }
 };
 using SamplerPtr = std::unique_ptr<llama_sampler, SamplerFree>;
+
+/* Is the model inside its reasoning? Fed with the text of each token. */
+class Thinking
+{
+  public:
+    void start(const std::string &opener, const std::string &open, const std::vector<std::string> &closes)
+    {
+        open_ = open;
+        closes_ = closes;
+        size_t at = opener.rfind(open_);
+        inside_ = at != std::string::npos &&
+                  std::none_of(closes_.begin(), closes_.end(), [&](const std::string &close) {
+                      return opener.find(close, at) != std::string::npos;
+                  });
+    }
+    bool inside() const { return inside_; }
+
+    /* True when this token ends the reasoning; then tag() are the tokens of the end tag. */
+    bool accept(llama_token token, const std::string &piece)
+    {
+        tail_ += piece;
+        tokens_.push_back({token, piece.size()});
+        if (inside_) {
+            for (const std::string &close : closes_) {
+                size_t at = tail_.find(close);
+                if (at != std::string::npos) {
+                    inside_ = false;
+                    keep(tail_.size() - at);
+                    return true;
+                }
+            }
+        } else if (fresh_) {
+            /* reasoning comes first, or not at all */
+            std::string text = trim(tail_);
+            inside_ = !text.empty() && text.compare(0, open_.size(), open_) == 0;
+            fresh_ = !inside_ && open_.compare(0, text.size(), text) == 0;
+        }
+        keep(64);
+        return false;
+    }
+    std::vector<llama_token> tag() const
+    {
+        std::vector<llama_token> out;
+        for (const auto &one : tokens_) {
+            out.push_back(one.first);
+        }
+        return out;
+    }
+
+  private:
+    /* Forget the tokens that end before the last `bytes` of the text. */
+    void keep(size_t bytes)
+    {
+        while (!tokens_.empty() && tail_.size() - tokens_.front().second >= bytes) {
+            tail_.erase(0, tokens_.front().second);
+            tokens_.pop_front();
+        }
+    }
+    std::string open_, tail_;
+    std::vector<std::string> closes_;
+    std::deque<std::pair<llama_token, size_t>> tokens_; /* of `tail_` */
+    bool inside_ = false;
+    bool fresh_ = true; /* nothing but blanks, or the beginning of the open tag, so far */
+};
 
 const uint32_t PENALTY_TOKENS_MAX = 4096;
 
@@ -60,7 +124,8 @@ struct cairn_sampler {
     bool has_penalties = false;
     bool grammar_lazy = false;
     std::vector<cairn_sampler_bias> bias;
-    SamplerPtr penalties, chain, grammar, thinking;
+    SamplerPtr penalties, chain, grammar;
+    std::unique_ptr<Thinking> thinking; /* with a lazy grammar only */
     std::vector<llama_token_data> candidates;
 
     void fill(const float *logits)
@@ -95,17 +160,7 @@ struct cairn_sampler {
         llama_sampler_apply(chain.get(), &array);
         return array.selected < 0 ? LLAMA_TOKEN_NULL : array.data[array.selected].id;
     }
-    bool grammar_applies() const
-    {
-        if (!grammar) {
-            return false;
-        }
-        if (!thinking || !grammar_lazy) {
-            return true;
-        }
-        common_reasoning_budget_state state = common_reasoning_budget_get_state(thinking.get());
-        return state == REASONING_BUDGET_IDLE || state == REASONING_BUDGET_DONE;
-    }
+    bool grammar_applies() const { return grammar && !(thinking && thinking->inside()); }
     bool fits(llama_token token)
     {
         llama_token_data one = {token, 1.0f, 0.0f};
@@ -135,16 +190,12 @@ struct cairn_sampler {
     {
         if (generated) {
             bool applies = grammar_applies();
-            if (thinking) {
-                llama_sampler_accept(thinking.get(), token);
-                bool done = common_reasoning_budget_get_state(thinking.get()) == REASONING_BUDGET_DONE;
-                const llama_tokens *end =
-                    done && !applies ? common_reasoning_budget_get_end_match(thinking.get()) : nullptr;
-                for (size_t i = 0; grammar && end != nullptr && i < end->size(); i++) {
-                    llama_sampler_accept(grammar.get(), (*end)[i]); /* the end tag may be a trigger itself */
+            bool ended = thinking && thinking->accept(token, common_token_to_piece(vocab, token, true));
+            if (ended) {
+                for (llama_token part : thinking->tag()) {
+                    llama_sampler_accept(grammar.get(), part); /* the end tag may be a trigger itself */
                 }
-            }
-            if (applies) {
+            } else if (applies) {
                 llama_sampler_accept(grammar.get(), token);
             }
         }
@@ -195,7 +246,7 @@ void grammar_set(cairn_sampler &sampler, const cairn_sampler_settings &settings)
     check(sampler.grammar != nullptr, "grammar", "does not parse as GBNF with a rule named root");
 }
 
-/* The tokens of the opener, which stands in the prompt but belongs to the template's grammar and reasoning. */
+/* The tokens of the opener, which stands in the prompt but belongs to the template's grammar. */
 llama_tokens opener_tokens(const cairn_sampler &sampler, const cairn_chat_prompt *prompt)
 {
     std::string opener = prompt != nullptr ? prompt->opener : "";
@@ -214,27 +265,18 @@ llama_tokens opener_tokens(const cairn_sampler &sampler, const cairn_chat_prompt
 
 void prefill(cairn_sampler &sampler, const cairn_chat_prompt *prompt)
 {
-    llama_tokens given = opener_tokens(sampler, prompt);
     if (sampler.grammar && !sampler.grammar_lazy && prompt != nullptr && !prompt->grammar_from_user) {
-        for (llama_token token : given) {
+        for (llama_token token : opener_tokens(sampler, prompt)) {
             llama_sampler_accept(sampler.grammar.get(), token);
         }
     }
     if (!sampler.grammar_lazy || prompt->think_start[0] == '\0' || prompt->think_ends.count == 0) {
         return;
     }
-    llama_tokens start = common_tokenize(sampler.vocab, prompt->think_start, false, true);
-    std::vector<llama_tokens> ends;
-    for (size_t i = 0; i < prompt->think_ends.count; i++) {
-        ends.push_back(common_tokenize(sampler.vocab, prompt->think_ends.items[i], false, true));
-    }
-    if (start.empty() || ends[0].empty()) {
-        return;
-    }
-    sampler.thinking.reset(common_reasoning_budget_init(sampler.vocab, {start}, ends, ends[0], INT_MAX));
-    for (llama_token token : given) {
-        llama_sampler_accept(sampler.thinking.get(), token);
-    }
+    std::vector<std::string> ends(prompt->think_ends.items,
+                                  prompt->think_ends.items + prompt->think_ends.count);
+    sampler.thinking = std::make_unique<Thinking>();
+    sampler.thinking->start(prompt->opener, prompt->think_start, ends);
 }
 
 void chain_set(cairn_sampler &sampler, const cairn_sampler_settings &s)

@@ -103,7 +103,8 @@ static void random_texts_agree_with_a_naive_search(void **state)
         for (uint64_t offset = 1; offset <= total && boundaries < 60; offset++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             if ((seed >> 33) % 3 == 0) {
-                in[boundaries++] = at(offset, 1u << (boundaries % 8), (uint32_t)offset);
+                in[boundaries] = at(offset, 1u << (boundaries % 8), (uint32_t)offset);
+                boundaries++;
             }
         }
         cairn_boundary out[60];

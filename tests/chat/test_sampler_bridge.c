@@ -78,6 +78,19 @@ static cairn_token token_of(const char *text)
     return tokens[0];
 }
 
+/* This vocabulary spells most tags in several tokens. */
+static void accept_text(cairn_sampler *sampler, const char *text)
+{
+    llama_token tokens[16];
+    int32_t count =
+        llama_tokenize(llama_model_get_vocab(model), text, (int32_t)strlen(text), tokens, 16, false, true);
+    assert_true(count > 0);
+    for (int32_t i = 0; i < count; i++) {
+        cairn_error error;
+        assert_int_equal(cairn_sampler_accept(sampler, tokens[i], true, &error), CAIRN_OK);
+    }
+}
+
 static void the_largest_logit_wins_and_the_lowest_id_among_equals(void **state)
 {
     (void)state;
@@ -203,7 +216,7 @@ static void a_grammar_allows_only_what_it_says(void **state)
 static void a_lazy_grammar_waits_for_its_trigger_outside_of_reasoning(void **state)
 {
     (void)state;
-    cairn_chat *chat = test_open_template("Qwen3.5-4B");
+    cairn_chat *chat = test_open_template("Qwen-QwQ-32B");
     cairn_chat_prompt *prompt =
         test_render(chat, "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{"
                           "\"type\":\"object\",\"properties\":{}}}}],"
@@ -213,22 +226,20 @@ static void a_lazy_grammar_waits_for_its_trigger_outside_of_reasoning(void **sta
     settings.temperature = 0.0f;
     settings.prompt = prompt;
     cairn_sampler *sampler = sampler_new(&settings);
-    cairn_error error;
     reset_logits();
     cairn_token word = token_of(" word");
     logits[word] = 9.0f;
     /* the opener opened the reasoning: free text */
     assert_int_equal(sample(sampler), word);
-    assert_int_equal(cairn_sampler_accept(sampler, word, true, &error), CAIRN_OK);
-    assert_int_equal(cairn_sampler_accept(sampler, token_of("</think>"), true, &error), CAIRN_OK);
+    accept_text(sampler, "thinking of <tool_call>\n here");
     assert_int_equal(sample(sampler), word);
-    assert_int_equal(cairn_sampler_accept(sampler, token_of("<tool_call>"), true, &error), CAIRN_OK);
+    accept_text(sampler, "\n</think>\n\n");
+    assert_int_equal(sample(sampler), word);
+    accept_text(sampler, "<tool_call>\n");
     /* now only the call's text may follow */
-    cairn_token token = sample(sampler);
-    char piece[64];
-    int32_t size = llama_token_to_piece(llama_model_get_vocab(model), token, piece, sizeof piece, 0, true);
-    assert_true(size > 0);
-    assert_true(strncmp(piece, "\n<function=f>", (size_t)size) == 0);
+    assert_int_not_equal(sample(sampler), word);
+    cairn_error error;
+    assert_int_equal(cairn_sampler_accept(sampler, word, true, &error), CAIRN_INVALID);
     cairn_sampler_free(sampler);
     cairn_chat_prompt_free(prompt);
     cairn_chat_close(chat);
@@ -281,13 +292,10 @@ static void bad_settings_are_named(void **state)
             fail_msg("wanted %s, got %s", fields[i], error.detail);
         }
     }
-    static const char *const grammars[] = {"",
-                                           "x ::= \"a\"",
-                                           "root ::= root \"a\"",
-                                           "root ::= missing",
-                                           "root ::= \"a\"{1,99999999}",
-                                           "root ::= [",
-                                           "%llguidance {}"};
+    static const char *const grammars[] = {
+        "",           "x ::= \"a\"",   "root ::= root \"a\"", "root ::= missing",
+
+        "root ::= [", "%llguidance {}"};
     for (size_t i = 1; i < sizeof grammars / sizeof grammars[0]; i++) {
         cairn_sampler_settings s = cairn_sampler_settings_default();
         s.grammar = grammars[i];
