@@ -6,11 +6,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/llama_load.h"
 #include "engine/synth.h"
 
 int main(int argc, char **argv)
 {
     mkdir(CAIRN_BUILD_DIR "/models", 0777);
+    cairn_llama_log_set(NULL, NULL);
     for (int i = 1; i < argc; i++) {
         char arch[64], path[1024];
         const char *dash = strrchr(argv[i], '-');
