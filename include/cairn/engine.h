@@ -137,8 +137,9 @@ typedef struct cairn_engine_ops {
     cairn_status (*rows_export)(cairn_engine *engine, uint32_t slot, uint32_t begin, uint32_t end,
                                 uint8_t *out, uint64_t out_size, uint64_t *ret_size, cairn_error *reterr);
     /*
-     * Append rows [begin, use_end) to the slot, whose length must be `begin_use`, out of bytes that
-     * hold rows [begin, end): begin <= begin_use < use_end <= end. The state is then unset: a
+     * Append rows [begin_use, use_end) to the slot, whose length must be `begin_use`, out of bytes that
+     * hold rows [begin, end): begin <= begin_use < use_end <= end. Rows [begin, begin_use) are the
+     * same path's, and the engine may put them anew from the bytes. The state is then unset: a
      * state_set must follow before the next decode (not on CAIRN_TRIM_ANYWHERE engines).
      * After an error the slot is empty.
      */
