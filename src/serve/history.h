@@ -30,6 +30,7 @@ typedef struct cairn_history {
 
 void cairn_history_init(cairn_history *history);
 void cairn_history_release(cairn_history *history);
+/* Remember a request; the oldest goes when there are more than CAIRN_HISTORY_MAX. */
 void cairn_history_add(cairn_history *history, const cairn_history_entry *entry);
 
 /* {"requests":[newest, ...]}; the caller's. NULL when there is no memory. */
