@@ -229,7 +229,9 @@ static cairn_status lay_out_tensors(making *m, cairn_error *reterr)
         return cairn_error_set(reterr, CAIRN_NOMEM, "engine/synth: tensors", NULL);
     for (size_t i = 0; i < m->plan.entries_count; i++) {
         const cairn_synth_entry *entry = &m->plan.entries[i];
-        const int dims_count = entry->dims[2] > 1 ? 3 : entry->dims[1] > 1 ? 2 : 1;
+        int dims_count = 4;
+        while (dims_count > 1 && entry->dims[dims_count - 1] == 1)
+            dims_count--;
         struct ggml_tensor *tensor = ggml_new_tensor(shapes, type_of(m, entry), dims_count, entry->dims);
         ggml_set_name(tensor, entry->name);
         gguf_add_tensor(m->out, tensor);

@@ -9,10 +9,32 @@
 #include "gguf.h"
 
 static const cairn_synth_arch *const archs[] = {
-    &cairn_synth_qwen35,    &cairn_synth_qwen35moe,     &cairn_synth_qwen3next,  &cairn_synth_jamba,
-    &cairn_synth_falcon_h1, &cairn_synth_granitehybrid, &cairn_synth_nemotron_h, &cairn_synth_nemotron_h_moe,
-    &cairn_synth_plamo2,    &cairn_synth_mamba,         &cairn_synth_mamba2,     &cairn_synth_gemma3,
-    &cairn_synth_gpt_oss,   &cairn_synth_cohere2,       &cairn_synth_llama,      &cairn_synth_qwen3,
+    /* recurrent and attention */
+    &cairn_synth_qwen35,
+    &cairn_synth_qwen35moe,
+    &cairn_synth_qwen3next,
+    &cairn_synth_jamba,
+    &cairn_synth_falcon_h1,
+    &cairn_synth_granitehybrid,
+    &cairn_synth_nemotron_h,
+    &cairn_synth_nemotron_h_moe,
+    &cairn_synth_lfm2,
+    &cairn_synth_lfm2moe,
+    &cairn_synth_kimi_linear,
+    &cairn_synth_plamo2,
+    /* recurrent alone */
+    &cairn_synth_mamba,
+    &cairn_synth_mamba2,
+    &cairn_synth_rwkv6,
+    &cairn_synth_rwkv7,
+    &cairn_synth_arwkv7,
+    /* sliding windows */
+    &cairn_synth_gemma3,
+    &cairn_synth_gpt_oss,
+    &cairn_synth_cohere2,
+    /* attention alone */
+    &cairn_synth_llama,
+    &cairn_synth_qwen3,
 };
 
 /*
@@ -61,8 +83,8 @@ cairn_synth_how cairn_synth_norm(double mean)
     return (cairn_synth_how){.fill = CAIRN_SYNTH_NORMAL, .a = mean, .b = 0.1 * mean, .type = CAIRN_SYNTH_F32};
 }
 
-void cairn_synth_add3(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
-                      uint32_t length, uint32_t rows, uint32_t count)
+void cairn_synth_add4(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
+                      const int64_t dims[4])
 {
     CAIRN_ASSERT(plan->entries_count < CAIRN_SYNTH_TENSORS_MAX);
     cairn_synth_entry *entry = &plan->entries[plan->entries_count++];
@@ -70,12 +92,18 @@ void cairn_synth_add3(cairn_synth_plan *plan, int layer, const char *name, cairn
                               : snprintf(entry->name, sizeof(entry->name), "blk.%d.%s", layer, name);
 
     CAIRN_ASSERT(len > 0 && (size_t)len < sizeof(entry->name));
-    CAIRN_ASSERT(length > 0 && rows > 0 && count > 0);
     entry->how = how;
-    entry->dims[0] = length;
-    entry->dims[1] = rows;
-    entry->dims[2] = count;
-    entry->dims[3] = 1;
+    for (int i = 0; i < 4; i++) {
+        CAIRN_ASSERT(dims[i] > 0);
+        entry->dims[i] = dims[i];
+    }
+}
+
+void cairn_synth_add3(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
+                      uint32_t length, uint32_t rows, uint32_t count)
+{
+    const int64_t dims[4] = {length, rows, count, 1};
+    cairn_synth_add4(plan, layer, name, how, dims);
 }
 
 void cairn_synth_add2(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,

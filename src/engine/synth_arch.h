@@ -108,6 +108,10 @@ void cairn_synth_add2(cairn_synth_plan *plan, int layer, const char *name, cairn
 void cairn_synth_add3(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
                       uint32_t length, uint32_t rows, uint32_t count);
 
+/* The same with all four dimensions given. */
+void cairn_synth_add4(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
+                      const int64_t dims[4]);
+
 /* Common ways to draw. `gain` 1 keeps the variance of what goes through. */
 cairn_synth_how cairn_synth_matrix(double gain);
 cairn_synth_how cairn_synth_norm(double mean);
@@ -161,5 +165,7 @@ extern const cairn_synth_arch cairn_synth_llama, cairn_synth_qwen3, cairn_synth_
     cairn_synth_cohere2;
 extern const cairn_synth_arch cairn_synth_mamba, cairn_synth_mamba2, cairn_synth_jamba, cairn_synth_falcon_h1,
     cairn_synth_granitehybrid, cairn_synth_nemotron_h, cairn_synth_nemotron_h_moe, cairn_synth_plamo2;
+extern const cairn_synth_arch cairn_synth_kimi_linear, cairn_synth_lfm2, cairn_synth_lfm2moe;
+extern const cairn_synth_arch cairn_synth_rwkv6, cairn_synth_rwkv7, cairn_synth_arwkv7;
 
 #endif

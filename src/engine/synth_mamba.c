@@ -21,7 +21,11 @@ static const cairn_synth_how pass_by = {CAIRN_SYNTH_NORMAL, 0.2, 0.05, CAIRN_SYN
 
 /* ---- layers --------------------------------------------------------------------------------------------- */
 
-/* Mamba 1: a diagonal A of `state` rates for each channel. `norms`: dt, B and C are normalized. */
+/*
+ * Mamba 1: a diagonal A of `state` rates for each channel. `norms`: dt, B and C are normalized. The projection of dt
+ * stays 32-bit: without norms its operand is a view, and libllama v0.4.0 can't multiply that by 16-bit weights on
+ * CPUs with AMX.
+ */
 static void mamba1(cairn_synth_plan *plan, int layer, bool norms)
 {
     const cairn_synth_size *size = plan->size;

@@ -47,8 +47,12 @@ static void words(const bench *b, uint32_t seed, llama_token *tokens, int count)
     }
 }
 
-/* Decode at `position`; the logits of the last token are copied to `logits` unless NULL. */
-static void decode(const bench *b, const llama_token *tokens, int count, int position, float *logits)
+/*
+ * Decode at `position`. The logits of the last `rows` tokens go to `logits`, float[rows * logits_count]; rows must be
+ * 1, or count when that fits one batch.
+ */
+static void decode(const bench *b, const llama_token *tokens, int count, int position, int rows,
+                   float *logits)
 {
     struct llama_batch batch = llama_batch_init(BATCH, 0, 1);
 
@@ -60,13 +64,15 @@ static void decode(const bench *b, const llama_token *tokens, int count, int pos
             batch.pos[k] = position + i;
             batch.n_seq_id[k] = 1;
             batch.seq_id[k][0] = 0;
-            batch.logits[k] = i == count - 1;
+            batch.logits[k] = i >= count - rows;
         }
         assert_int_equal(llama_decode(b->context, batch), 0);
     }
     llama_batch_free(batch);
-    if (logits != NULL)
-        memcpy(logits, llama_get_logits_ith(b->context, -1), b->logits_count * sizeof(float));
+    for (int row = 0; row < rows; row++) {
+        const float *one = llama_get_logits_ith(b->context, row - rows);
+        memcpy(logits + (size_t)row * b->logits_count, one, b->logits_count * sizeof(float));
+    }
 }
 
 /* What can not be trimmed; in plain attention, that has no such thing, all rows. */
@@ -107,17 +113,17 @@ static void resume(const bench *b, state_bytes state, int n, const llama_token *
     assert_int_equal(llama_state_seq_set_data_ext(b->context, state.bytes, state.len, 0, partial_only),
                      state.len);
     assert_true(llama_memory_seq_rm(b->memory, 0, n, -1));
-    decode(b, after, AFTER, n, logits);
+    decode(b, after, AFTER, n, AFTER, logits);
 }
 
-/* Gives the largest differences: [0] right state, [1] foreign state, [2] another prompt as a whole. */
+/* Gives the largest differences over the tokens that follow: [0] right state, [1] foreign state, [2] another prompt as a whole. */
 static void control(const bench *b, int tail, double differences[3], double *spread, size_t *state_len)
 {
     const int n = HEAD + tail;
     llama_token own[HEAD + TAIL], other[HEAD + TAIL], after[AFTER];
-    float *cold = malloc(b->logits_count * sizeof(float)),
-          *foreign_cold = malloc(b->logits_count * sizeof(float));
-    float *logits = malloc(b->logits_count * sizeof(float));
+    const size_t floats = AFTER * b->logits_count;
+    float *cold = malloc(floats * sizeof(float)), *foreign_cold = malloc(floats * sizeof(float));
+    float *logits = malloc(floats * sizeof(float));
 
     assert_true(cold != NULL && foreign_cold != NULL && logits != NULL);
     words(b, 7, own, HEAD);
@@ -127,20 +133,20 @@ static void control(const bench *b, int tail, double differences[3], double *spr
     words(b, 3, after, AFTER);
 
     llama_memory_clear(b->memory, true);
-    decode(b, other, n, 0, NULL);
+    decode(b, other, n, 0, 0, NULL);
     const state_bytes foreign = take(b);
-    decode(b, after, AFTER, n, foreign_cold);
+    decode(b, after, AFTER, n, AFTER, foreign_cold);
 
     llama_memory_clear(b->memory, true);
-    decode(b, own, n, 0, NULL);
+    decode(b, own, n, 0, 0, NULL);
     const state_bytes right = take(b);
-    decode(b, after, AFTER, n, cold);
+    decode(b, after, AFTER, n, AFTER, cold);
     resume(b, right, n, after, logits);
-    differences[0] = difference(cold, logits, b->logits_count);
+    differences[0] = difference(cold, logits, floats);
     resume(b, foreign, n, after, logits);
-    differences[1] = difference(cold, logits, b->logits_count);
-    differences[2] = difference(cold, foreign_cold, b->logits_count);
-    *spread = deviation(cold, b->logits_count);
+    differences[1] = difference(cold, logits, floats);
+    differences[2] = difference(cold, foreign_cold, floats);
+    *spread = deviation(cold, floats);
     *state_len = right.len;
     free(right.bytes);
     free(foreign.bytes);
@@ -159,7 +165,7 @@ static int answer(const bench *b, uint32_t seed, llama_token tokens[ANSWER])
     assert_non_null(logits);
     words(b, seed, prompt, 64);
     llama_memory_clear(b->memory, true);
-    decode(b, prompt, 64, 0, logits);
+    decode(b, prompt, 64, 0, 1, logits);
     for (; count < ANSWER; count++) {
         size_t best = 0;
         for (size_t i = 1; i < b->logits_count; i++)
@@ -167,7 +173,7 @@ static int answer(const bench *b, uint32_t seed, llama_token tokens[ANSWER])
         tokens[count] = (llama_token)best;
         if (llama_vocab_is_eog(b->vocab, tokens[count]))
             break;
-        decode(b, &tokens[count], 1, 64 + count, logits);
+        decode(b, &tokens[count], 1, 64 + count, 1, logits);
     }
     free(logits);
     return count;
