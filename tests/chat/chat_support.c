@@ -111,3 +111,23 @@ const cairn_chat_boundary *test_boundary(const cairn_chat_prompt *prompt, unsign
     }
     return NULL;
 }
+
+void test_text_add(test_text *text, const char *format, ...)
+{
+    for (int round = 0; round < 2; round++) {
+        va_list arguments;
+        va_start(arguments, format);
+        int size = vsnprintf(text->room != 0 ? text->text + text->size : NULL, text->room - text->size,
+                             format, arguments);
+        va_end(arguments);
+        assert_true(size >= 0);
+        if ((size_t)size < text->room - text->size) {
+            text->size += (size_t)size;
+            return;
+        }
+        text->room = 2 * text->room + (size_t)size + 256;
+        text->text = realloc(text->text, text->room);
+        assert_non_null(text->text);
+    }
+    fail_msg("test_text_add");
+}

@@ -35,6 +35,13 @@ cairn_chat_prompt *test_render(const cairn_chat *chat, const char *request);
 /* Fails unless rendering `request` is refused with this status and a detail that contains `detail`. */
 void test_refused(const cairn_chat *chat, const char *request, cairn_status status, const char *detail);
 
+/* A growing text; starts as {0}; the caller frees .text. */
+typedef struct test_text {
+    char *text;
+    size_t size, room;
+} test_text;
+void test_text_add(test_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* The first boundary that has all of these kinds and is of this message (UINT32_MAX: any); NULL: none. */
 const cairn_chat_boundary *test_boundary(const cairn_chat_prompt *prompt, unsigned kinds, uint32_t message);
 

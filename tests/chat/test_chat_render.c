@@ -551,14 +551,13 @@ static void each_mistake_is_named_with_its_field(void **state)
 static void hostile_depth_and_size_are_refused(void **state)
 {
     (void)state;
-    size_t depth = 200000;
-    char *deep = malloc(depth + 64);
-    assert_non_null(deep);
-    size_t head = (size_t)sprintf(deep, "{\"messages\":");
-    memset(deep + head, '[', depth);
-    deep[head + depth] = '\0';
-    test_refused(qwen, deep, CAIRN_INVALID, "body: nested deeper than 128 levels, at byte 139");
-    free(deep);
+    test_text deep = {0};
+    test_text_add(&deep, "{\"messages\":");
+    for (int i = 0; i < 200000; i++) {
+        test_text_add(&deep, "[");
+    }
+    test_refused(qwen, deep.text, CAIRN_INVALID, "body: nested deeper than 128 levels, at byte 139");
+    free(deep.text);
 
     cairn_chat_options options = {.request_bytes_max = 10, .messages_max = 1, .tools_max = 1};
     cairn_chat_prompt *prompt = NULL;
@@ -651,26 +650,24 @@ static void a_megabyte_of_conversation_has_all_boundaries(void **state)
     static const int counts[] = {200, 2000};
     for (size_t c = 0; c < COUNT(counts); c++) {
         size_t each = (1u << 20) / (size_t)counts[c];
-        char *request = malloc((size_t)counts[c] * (each + 64) + 64);
-        assert_non_null(request);
-        size_t size = (size_t)sprintf(request, "{\"messages\":[");
+        test_text request = {0};
+        test_text_add(&request, "{\"messages\":[");
         for (int i = 0; i < counts[c]; i++) {
-            size += (size_t)sprintf(request + size, "%s{\"role\":\"%s\",\"content\":\"%d ", i == 0 ? "" : ",",
-                                    i % 2 == 0 ? "user" : "assistant", i);
-            for (size_t k = 0; k < each; k += 5) {
-                memcpy(request + size, "word ", 5);
-                size += 5;
+            test_text_add(&request, "%s{\"role\":\"%s\",\"content\":\"%d ", i == 0 ? "" : ",",
+                          i % 2 == 0 ? "user" : "assistant", i);
+            for (size_t k = 0; k < each; k += 10) {
+                test_text_add(&request, "word word ");
             }
-            size += (size_t)sprintf(request + size, "\"}");
+            test_text_add(&request, "\"}");
         }
-        size += (size_t)sprintf(request + size, ",{\"role\":\"user\",\"content\":\"end\"}]}");
+        test_text_add(&request, ",{\"role\":\"user\",\"content\":\"end\"}]}");
         double begin = now_ms();
-        cairn_chat_prompt *prompt = test_render(qwen, request);
+        cairn_chat_prompt *prompt = test_render(qwen, request.text);
         double end = now_ms();
-        print_message("%d messages, %zu bytes: %.1f ms\n", counts[c], size, end - begin);
+        print_message("%d messages, %zu bytes: %.1f ms\n", counts[c], request.size, end - begin);
         assert_int_equal(prompt->count_boundaries, (size_t)counts[c] + 1);
         cairn_chat_prompt_free(prompt);
-        free(request);
+        free(request.text);
     }
 }
 
