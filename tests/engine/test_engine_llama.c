@@ -169,7 +169,7 @@ static void fingerprints_follow_model_and_settings(void **unused)
             o.slot_tokens_max = 256;
         else { /* one byte of one weight */
             snprintf(copy, sizeof copy, "%s.other", o.model.path);
-            FILE *from = fopen(o.model.path, "rb"), *to = fopen(copy, "wb");
+            FILE *from = fopen(o.model.path, "rb"), *to = fopen(copy, "w+b");
             assert_non_null(from);
             assert_non_null(to);
             char block[4096];
@@ -177,7 +177,9 @@ static void fingerprints_follow_model_and_settings(void **unused)
                 assert_int_equal(fwrite(block, 1, n, to), n);
             fclose(from);
             fseek(to, -100, SEEK_END);
-            fputc('x', to);
+            int byte = fgetc(to);
+            fseek(to, -100, SEEK_END);
+            fputc(byte ^ 0x55, to);
             fclose(to);
             o.model.path = copy;
         }
