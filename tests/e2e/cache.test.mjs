@@ -31,13 +31,14 @@ const EXPLAIN = { cairn: { explain: true }, ignore_eos: true };
 const shape = (answer) => answer.json.choices[0].message;
 
 // The counts of an answer agree with each other, with the record, and with the server's own log line.
-function checkCounts(server, answer) {
+async function checkCounts(server, answer) {
     const { usage, timings, cairn } = answer.json;
     assert.equal(usage.prompt_tokens_details.cached_tokens, cairn.reused);
     assert.equal(timings.cache_n, cairn.reused);
     assert.equal(timings.prompt_n, cairn.read);
     assert.equal(cairn.reused + cairn.read, usage.prompt_tokens);
-    const line = server.requests().at(-1);
+    const { requests } = (await server.get('/cairn/requests')).json;
+    const line = await server.waitForLog((event) => event.event === 'request' && event.id === requests[0].id);
     assert.equal(line.prompt, usage.prompt_tokens);
     assert.equal(line.reused, cairn.reused);
     assert.equal(line.read, cairn.read);
@@ -51,25 +52,26 @@ for (const mode of ['fast', 'exact']) {
 
     test(`${mode}: an edit of the last message resumes just before it`, async () => {
         const server = pick();
-        const first = checkCounts(server, await server.chat(conversation(`last-${mode}`), EXPLAIN));
+        const first = await checkCounts(server, await server.chat(conversation(`last-${mode}`), EXPLAIN));
         assert.equal(first.tier, 'none');
-        const edited = checkCounts(server, await server.chat(conversation(`last-${mode}`, { third: words(600, 60) }), EXPLAIN));
+        const edited = await checkCounts(server, await server.chat(conversation(`last-${mode}`, { third: words(600, 60) }), EXPLAIN));
         const known = edited.prompt_tokens - edited.least;
-        assert.ok(edited.reused >= 0.99 * known, `reused ${edited.reused} of ${known}`);
+        // Cuts are at least 32 tokens apart, and the opener of the message before counts as shared.
+        assert.ok(edited.reused >= known - 64, `reused ${edited.reused} of ${known}`);
     });
 
     test(`${mode}: edits destroy nothing, so going back is a hit`, async () => {
         const server = pick();
         await server.chat(conversation(`back-${mode}`), EXPLAIN);
         await server.chat(conversation(`back-${mode}`, { first: words(600, 61) }), EXPLAIN);
-        const back = checkCounts(server, await server.chat(conversation(`back-${mode}`), EXPLAIN));
+        const back = await checkCounts(server, await server.chat(conversation(`back-${mode}`), EXPLAIN));
         assert.ok(back.reused >= 0.95 * (back.prompt_tokens - 1), `reused ${back.reused} of ${back.prompt_tokens}`);
     });
 
     test(`${mode}: an edited system prompt reads what follows it`, async () => {
         const server = pick();
         await server.chat(conversation(`system-${mode}`), EXPLAIN);
-        const edited = checkCounts(server, await server.chat(conversation(`system-${mode}`, { system: `changed ${words(150, 1)}` }), EXPLAIN));
+        const edited = await checkCounts(server, await server.chat(conversation(`system-${mode}`, { system: `changed ${words(150, 1)}` }), EXPLAIN));
         assert.ok(edited.reused < 100);
     });
 }
@@ -83,7 +85,7 @@ test('exact: every answer is that of a server without a cache, token for token',
         const [warm, cold] = await Promise.all([exact.chat(messages, fields), off.chat(messages, fields)]);
         assert.deepEqual(shape(warm), shape(cold));
         assert.equal(cold.json.usage.prompt_tokens_details.cached_tokens, 0);
-        reused += checkCounts(exact, warm).reused;
+        reused += (await checkCounts(exact, warm)).reused;
     }
     assert.ok(reused > 0);
 });
