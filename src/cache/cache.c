@@ -14,6 +14,8 @@
 #define GUESS_READ_NS_TOKEN 1e6
 #define GUESS_MOVE_NS_BYTE  0.25
 
+enum { WORK_BYTES_USUAL = 256 << 10 }; /* of a cap of 4 MiB and more, for the core's working arrays */
+
 /* --- plumbing --------------------------------------------------------------------------------------------- */
 
 uint64_t cairn_cache_now_ns(const cairn_cache *cache)
@@ -22,9 +24,39 @@ uint64_t cairn_cache_now_ns(const cairn_cache *cache)
                                          : cairn_clock_now_ns(cairn_clock_system());
 }
 
+/* What the core may plan with: the cap without our tables and its working arrays. */
+static uint64_t core_cap(const cairn_cache *cache)
+{
+    uint64_t apart = cache->fixed_bytes + cache->work_bytes_max;
+    return cache->options.ram_bytes_max > apart ? cache->options.ram_bytes_max - apart : 0;
+}
+
+/*
+ * The core's working arrays (lists, lookups) grow with the longest path; they are memory, too. When they
+ * outgrow what was set apart for them, more is set apart, and the core makes room.
+ */
+static void set_work_apart(cairn_cache *cache)
+{
+    cairn_core_stats stats;
+    cairn_core_stats_get(cache->core, &stats);
+    uint64_t tables = cache->heap.bytes - cache->heap.block_bytes;
+    uint64_t others = cache->own_bytes + cairn_tier_ram_table_bytes(cache->ram) + stats.index_bytes;
+    uint64_t work = tables > others ? tables - others : 0;
+    if (work <= cache->work_bytes_max) {
+        return;
+    }
+    cache->work_bytes_max = work + work / 4;
+    cairn_event event = {.kind = CAIRN_EVENT_BUDGET, .bytes = core_cap(cache)};
+    cairn_status status = cairn_cache_tell_drops(cache, &event, NULL);
+    (void)CAIRN_EXPECT(status == CAIRN_OK);
+}
+
 cairn_status cairn_cache_tell(cairn_cache *cache, cairn_event *event, const cairn_action **ret_actions,
                               uint32_t *ret_count, cairn_error *reterr)
 {
+    if (event->kind != CAIRN_EVENT_BUDGET) {
+        set_work_apart(cache);
+    }
     event->now_ns = cairn_cache_now_ns(cache);
     *ret_actions = NULL;
     *ret_count = 0;
@@ -95,10 +127,9 @@ static void core_options(const cairn_cache *cache, cairn_core_options *ret_optio
 {
     const cairn_engine_info *info = &cache->engine->info;
     const cairn_cache_options *options = &cache->options;
-    uint64_t fixed = cache->fixed_bytes;
     uint64_t rows_bytes_max = info->slot_tokens_max * info->row_bytes;
     *ret_options = (cairn_core_options){
-        .ram_bytes_max = options->ram_bytes_max > fixed ? options->ram_bytes_max - fixed : 0,
+        .ram_bytes_max = core_cap(cache),
         .slots = info->slots,
         .slot_tokens_max = info->slot_tokens_max,
         .batch_tokens_max = info->batch_tokens_max,
@@ -154,7 +185,10 @@ static cairn_status build(cairn_cache *cache, cairn_error *reterr)
     if (cache->active == NULL || cache->pieces == NULL || cache->owners == NULL || cache->step == NULL) {
         return cairn_error_set(reterr, CAIRN_NOMEM, "cache: new", NULL);
     }
+    cache->own_bytes = cache->heap.bytes - cairn_tier_ram_table_bytes(cache->ram);
     cache->fixed_bytes = cache->heap.bytes;
+    uint64_t sixteenth = cache->options.ram_bytes_max / 16;
+    cache->work_bytes_max = sixteenth < WORK_BYTES_USUAL ? sixteenth : WORK_BYTES_USUAL;
     core_options(cache, &cache->core_options);
     return cairn_core_new(&cache->heap.mem, &cache->core_options, &cache->core, reterr);
 }
@@ -233,14 +267,16 @@ cairn_status cairn_cache_forget(cairn_cache *cache, const cairn_namespace *space
 
 cairn_status cairn_cache_budget(cairn_cache *cache, uint64_t ram_bytes_max, cairn_error *reterr)
 {
-    uint64_t fixed = cache->fixed_bytes;
-    cairn_event event = {.kind = CAIRN_EVENT_BUDGET,
-                         .bytes = ram_bytes_max > fixed ? ram_bytes_max - fixed : 0};
+    uint64_t before = cache->options.ram_bytes_max;
+    cache->options.ram_bytes_max = ram_bytes_max;
+    cairn_event event = {.kind = CAIRN_EVENT_BUDGET, .bytes = core_cap(cache)};
     cairn_status status = cairn_cache_tell_drops(cache, &event, reterr);
-    if (status == CAIRN_OK) {
-        cache->options.ram_bytes_max = cache->heap.bytes_max = ram_bytes_max;
+    if (status != CAIRN_OK) {
+        cache->options.ram_bytes_max = before;
+        return status;
     }
-    return status;
+    cache->heap.bytes_max = ram_bytes_max;
+    return CAIRN_OK;
 }
 
 static cairn_status verify_request(const cairn_cache *cache, uint32_t slot, cairn_error *reterr)
@@ -281,10 +317,17 @@ cairn_status cairn_cache_verify(const cairn_cache *cache, cairn_error *reterr)
     cairn_tier_stats ram;
     cairn_core_stats_get(cache->core, &core);
     cairn_tier_ram_stats_get(cache->ram, &ram);
-    if (core.states + core.segments != ram.blobs) {
+    /* States and segments that could not be written may wait for their removal: those have no blob. */
+    if (ram.blobs > core.states + core.segments) {
         return cairn_error_set(reterr, CAIRN_INVALID, "cache: verify",
                                "%llu states, %llu segments, %llu blobs", (unsigned long long)core.states,
                                (unsigned long long)core.segments, (unsigned long long)ram.blobs);
+    }
+    if (core.state_bytes + core.row_bytes != cairn_tier_ram_held(cache->ram)) {
+        return cairn_error_set(reterr, CAIRN_INVALID, "cache: verify",
+                               "the core counts %llu bytes, the tier %llu",
+                               (unsigned long long)(core.state_bytes + core.row_bytes),
+                               (unsigned long long)cairn_tier_ram_held(cache->ram));
     }
     return CAIRN_OK;
 }

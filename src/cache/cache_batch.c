@@ -134,19 +134,16 @@ cairn_status cairn_request_fail(cairn_request *request, const cairn_error *error
     return error->status;
 }
 
-/* Plan the request anew in its own slot, which holds `length` tokens and perhaps no state. */
-static cairn_status recover(cairn_request *request, uint32_t length, const cairn_error *cause,
-                            cairn_error *reterr)
+/* Plan the request anew in its own slot; the core knows what is left there. */
+static cairn_status recover(cairn_request *request, const cairn_error *cause, cairn_error *reterr)
 {
     bool cancelled = cause->status == CAIRN_CANCELLED;
     if (!cancelled && request->recoveries >= CAIRN_CACHE_RECOVERIES_MAX) {
-        cairn_cache_slot_lost(request, length);
         return cairn_request_fail(request, cause, reterr);
     }
     request->recoveries += !cancelled;
     request->cancels += cancelled;
     request->alone = request->alone || !cancelled;
-    cairn_cache_slot_lost(request, length);
     cairn_error error;
     if (cairn_request_plan(request, request->slot, &error) != CAIRN_OK) {
         return cairn_request_fail(request, &error, reterr);
@@ -199,22 +196,23 @@ static cairn_status decode_failed(cairn_cache *cache, uint32_t first, uint32_t c
 {
     cairn_status worst = CAIRN_OK;
     bool cancelled = cause->status == CAIRN_CANCELLED;
+    /* First what is lost, of all of them: a new plan may want rows of any slot. */
+    for (uint32_t i = first; i < first + count; i++) {
+        uint32_t length;
+        cache->owners[i]->lost = !whole_after_failure(cache, &cache->pieces[i], cause->status, &length);
+        if (cache->owners[i]->lost) {
+            cairn_cache_slot_lost(cache->owners[i], length);
+        }
+    }
     for (uint32_t i = first; i < first + count; i++) {
         cairn_request *request = cache->owners[i];
-        uint32_t length;
-        bool whole = whole_after_failure(cache, &cache->pieces[i], cause->status, &length);
         cairn_status status = CAIRN_OK;
-        if (cancelled || count > 1) {
-            if (!whole) {
-                status = recover(request, length, cause, reterr);
-            } else if (!cancelled) {
-                status = decode_group(cache, i, 1, true, reterr);
-            }
-        } else {
-            if (!whole) {
-                cairn_cache_slot_lost(request, length);
-            }
+        if (count == 1 && !cancelled) {
             status = cairn_request_fail(request, cause, reterr);
+        } else if (request->lost) {
+            status = recover(request, cause, reterr);
+        } else if (!cancelled) {
+            status = decode_group(cache, i, 1, true, reterr);
         }
         worst = status != CAIRN_OK ? status : worst;
     }

@@ -43,7 +43,9 @@ struct cairn_cache {
     cairn_engine *engine;
     cairn_cache_options options;
     cairn_core_options core_options;
-    uint64_t fixed_bytes; /* of ram_bytes_max, what the tables take before anything is kept              */
+    uint64_t own_bytes;      /* of the heap, our own arrays                                              */
+    uint64_t fixed_bytes;    /* and the tier's, empty                                                    */
+    uint64_t work_bytes_max; /* set apart for the core's working arrays                                  */
     cairn_heap heap;
     cairn_tier_ram *ram;
     cairn_core *core;
@@ -96,6 +98,7 @@ struct cairn_request {
     uint32_t recoveries;  /* plans made anew after another request's failure                             */
     uint32_t cancels;     /* plans made anew after an interrupt                                          */
     uint32_t states_taken_before, states_skipped_before; /* by those earlier plans                       */
+    bool lost;  /* the decode in hand failed and cost it its slot's state */
     bool alone; /* decode its pieces by themselves                                             */
 
     bool logits_there; /* of the last token decoded: the engine's, until its next decode, or kept  */
@@ -106,6 +109,7 @@ struct cairn_request {
 
 /* --- cache.c ---------------------------------------------------------------------------------------------- */
 
+/* Now, by the clock that the cache was given, else by the system's. */
 uint64_t cairn_cache_now_ns(const cairn_cache *cache);
 
 /* Tell the core; the request's id and the time are filled in. Actions are borrowed until the next call. */

@@ -176,10 +176,13 @@ void cairn_request_free(cairn_request *request)
 
 /* --- step ------------------------------------------------------------------------------------------------- */
 
-static cairn_status restore_step(cairn_request *request, cairn_error *reterr)
+/* One transfer; where there was none to do, the request reads in this step already. */
+static cairn_status restore_step(cairn_request *request, bool *ret_reads, cairn_error *reterr)
 {
     cairn_error error;
+    uint64_t moved_bytes = request->record.moved_bytes;
     cairn_status status = cairn_request_advance(request, CAIRN_EXTENT_ONE, &error);
+    *ret_reads = request->phase == CAIRN_PHASE_READ && request->record.moved_bytes == moved_bytes;
     return status == CAIRN_OK ? CAIRN_OK : cairn_request_fail(request, &error, reterr);
 }
 
@@ -195,10 +198,12 @@ cairn_status cairn_cache_step(cairn_cache *cache, cairn_request *const *requests
             continue;
         }
         request->step_seen = cache->steps;
+        bool decodes = request->phase == CAIRN_PHASE_READ || request->phase == CAIRN_PHASE_DECODE;
         if (request->phase == CAIRN_PHASE_RESTORE) {
-            cairn_status status = restore_step(request, reterr);
+            cairn_status status = restore_step(request, &decodes, reterr);
             worst = status != CAIRN_OK ? status : worst;
-        } else if (request->phase == CAIRN_PHASE_READ || request->phase == CAIRN_PHASE_DECODE) {
+        }
+        if (decodes) {
             cache->step[decoding++] = request;
         }
     }

@@ -144,6 +144,16 @@ uint64_t cairn_tier_ram_overhead(const cairn_tier_ram *ram, uint64_t room_bytes)
     return sizeof(entry) + BUCKET_BYTES_ENTRY + (mapped ? ram->heap->page_bytes - 1 : 0);
 }
 
+uint64_t cairn_tier_ram_held(const cairn_tier_ram *ram)
+{
+    return ram->heap->block_bytes + ram->count_entries * (sizeof(entry) + BUCKET_BYTES_ENTRY);
+}
+
+uint64_t cairn_tier_ram_table_bytes(const cairn_tier_ram *ram)
+{
+    return sizeof *ram + ram->count_entries * sizeof(entry) + ram->count_buckets * sizeof(entry *);
+}
+
 cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_tier_id id, uint64_t room_bytes,
                                     uint8_t **ret_bytes, cairn_error *reterr)
 {
@@ -241,13 +251,26 @@ bool cairn_tier_ram_has(const cairn_tier_ram *ram, cairn_tier_id id, uint64_t *r
     return found != NULL;
 }
 
+uint64_t cairn_tier_ram_list(const cairn_tier_ram *ram, cairn_tier_id *ids, uint64_t room)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < ram->count_buckets; i++) {
+        for (const entry *item = ram->buckets[i]; item != NULL; item = item->next) {
+            bool settled = item->size_bytes > 0 && !item->dropped;
+            if (settled && count < room) {
+                ids[count] = item->id;
+            }
+            count += settled;
+        }
+    }
+    return count;
+}
+
 void cairn_tier_ram_stats_get(const cairn_tier_ram *ram, cairn_tier_stats *ret_stats)
 {
     *ret_stats = (cairn_tier_stats){.blobs = ram->count_entries,
                                     .blob_bytes = ram->blob_bytes,
-                                    .held_bytes = ram->heap->block_bytes + sizeof *ram +
-                                                  ram->count_entries * sizeof(entry) +
-                                                  ram->count_buckets * sizeof(entry *),
+                                    .held_bytes = ram->heap->block_bytes + cairn_tier_ram_table_bytes(ram),
                                     .puts = ram->puts,
                                     .gets = ram->gets,
                                     .drops = ram->drops,

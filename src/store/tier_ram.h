@@ -47,6 +47,12 @@ cairn_tier *cairn_tier_ram_as_tier(cairn_tier_ram *ram);
  */
 uint64_t cairn_tier_ram_overhead(const cairn_tier_ram *ram, uint64_t room_bytes);
 
+/* The sum of what settle gave for the blobs that are here; between saves, when none is being filled. */
+uint64_t cairn_tier_ram_held(const cairn_tier_ram *ram);
+
+/* What the tier's own tables take, entries included. */
+uint64_t cairn_tier_ram_table_bytes(const cairn_tier_ram *ram);
+
 /*
  * Make room for a blob that is about to be filled.
  *
@@ -86,6 +92,8 @@ void cairn_tier_ram_drop(cairn_tier_ram *ram, cairn_tier_id id);
 
 /* Is a settled blob of this number there, and how large is it? */
 bool cairn_tier_ram_has(const cairn_tier_ram *ram, cairn_tier_id id, uint64_t *ret_size);
+/* The numbers of settled blobs: fill ids[0, min(room, count)); gives the count. For tools and tests. */
+uint64_t cairn_tier_ram_list(const cairn_tier_ram *ram, cairn_tier_id *ids, uint64_t room);
 void cairn_tier_ram_stats_get(const cairn_tier_ram *ram, cairn_tier_stats *ret_stats);
 
 /* Check sums, table and digests of all settled blobs, slowly. CAIRN_CORRUPT or CAIRN_INVALID otherwise. */
