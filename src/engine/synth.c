@@ -58,26 +58,31 @@ size_t cairn_synth_list(cairn_synth_choice *choices, size_t room)
     return count;
 }
 
-/* "a, b, c" of all architectures, or of one architecture's sizes. Cut when too long. */
+/* "a, b, c" of all architectures, or of one architecture's sizes; "..." ends a list that does not fit. */
 static void names_of(const cairn_synth_arch *of, char *text, size_t room)
 {
+    static const char more[] = ", ...";
     size_t used = 0;
+
     text[0] = '\0';
     for (size_t i = 0;; i++) {
         const cairn_synth_arch *arch = of == NULL ? cairn_synth_arch_at(i) : NULL;
         const char *name = arch != NULL ? arch->name : NULL;
         if (of != NULL && i < of->sizes_count)
             name = of->sizes[i].name;
-        if (name == NULL || used >= room)
+        if (name == NULL)
             return;
-        const int wrote = snprintf(text + used, room - used, "%s%s", i > 0 ? ", " : "", name);
-        used += wrote > 0 ? (size_t)wrote : 0;
+        if (used + strlen(name) + sizeof(more) + 2 > room) {
+            snprintf(text + used, room - used, "%s", more);
+            return;
+        }
+        used += (size_t)snprintf(text + used, room - used, "%s%s", i > 0 ? ", " : "", name);
     }
 }
 
 static cairn_status choose(making *m, const cairn_synth_options *options, cairn_error *reterr)
 {
-    char names[CAIRN_ERROR_DETAIL_BYTES];
+    char names[CAIRN_ERROR_DETAIL_BYTES - 48]; /* what the sentences below leave */
 
     if (options->arch == NULL || options->size == NULL)
         return cairn_error_set(reterr, CAIRN_INVALID, "engine/synth: options", "no architecture or no size");
@@ -85,12 +90,12 @@ static cairn_status choose(making *m, const cairn_synth_options *options, cairn_
     if (m->arch == NULL) {
         names_of(NULL, names, sizeof(names));
         return cairn_error_set(reterr, CAIRN_INVALID, "engine/synth: architecture",
-                               "no '%.24s'; there is: %s", options->arch, names);
+                               "no '%.20s'; there is: %s", options->arch, names);
     }
     m->size = cairn_synth_size_get(m->arch, options->size);
     if (m->size == NULL) {
         names_of(m->arch, names, sizeof(names));
-        return cairn_error_set(reterr, CAIRN_INVALID, "engine/synth: size", "no '%.24s' of %s; there is: %s",
+        return cairn_error_set(reterr, CAIRN_INVALID, "engine/synth: size", "no '%.16s' of %s; there is: %s",
                                options->size, m->arch->name, names);
     }
     return CAIRN_OK;

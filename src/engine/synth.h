@@ -69,7 +69,7 @@ size_t cairn_synth_list(cairn_synth_choice *choices, size_t room);
  *   progress  [in]  may be NULL
  *
  * After    CAIRN_OK: `path` is the model. Otherwise: nothing is left behind, what was there before is untouched.
- * Errors   CAIRN_INVALID   unknown architecture or size; the detail lists what exists
+ * Errors   CAIRN_INVALID   unknown architecture or size; the detail names what exists, as far as it fits
  *          CAIRN_NOTFOUND, CAIRN_IO, CAIRN_NOSPACE  vocabulary, template or output file
  *          CAIRN_CORRUPT   the vocabulary file is no GGUF file with a byte-pair vocabulary
  *          CAIRN_ENGINE    this build of libllama refuses the file (it does not know the architecture)

@@ -79,6 +79,7 @@ typedef struct cairn_synth_arch {
     const char *vocab_pre;       /* tokenizer.ggml.pre */
     const char *const *specials; /* tokens that the template uses, NULL at the end; see synth_vocab.h */
     const char *template_file;   /* file in models/templates/ */
+    const char *begin;           /* text of the token that begins a text; NULL: "<|endoftext|>" */
     const char *end_of_turn;     /* text of the token that ends an answer */
     float end_factor;            /* how strongly its row is drawn: decides how long greedy answers are */
     const cairn_synth_size *sizes;

@@ -174,13 +174,12 @@ static const char *const llama_specials[] = {"<|begin_of_text|>",
 static const char *const gemma_specials[] = {"<bos>", "<start_of_turn>", "<end_of_turn>", NULL};
 static const char *const gpt_oss_specials[] = {"<|start|>",  "<|end|>",       "<|message|>", "<|channel|>",
                                                "<|return|>", "<|constrain|>", "<|call|>",    NULL};
-static const char *const cohere_specials[] = {"<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>",
-                                              "<|USER_TOKEN|>",          "<|CHATBOT_TOKEN|>",
-                                              "<|SYSTEM_TOKEN|>",        "<|START_RESPONSE|>",
-                                              "<|END_RESPONSE|>",        "<|START_THINKING|>",
-                                              "<|END_THINKING|>",        "<|START_ACTION|>",
-                                              "<|END_ACTION|>",          "<|START_TOOL_RESULT|>",
-                                              "<|END_TOOL_RESULT|>",     NULL};
+static const char *const cohere_specials[] = {
+    "<BOS_TOKEN>",           "<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>",
+    "<|USER_TOKEN|>",        "<|CHATBOT_TOKEN|>",       "<|SYSTEM_TOKEN|>",
+    "<|START_RESPONSE|>",    "<|END_RESPONSE|>",        "<|START_THINKING|>",
+    "<|END_THINKING|>",      "<|START_ACTION|>",        "<|END_ACTION|>",
+    "<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>",     NULL};
 
 const cairn_synth_arch cairn_synth_llama = {
     .name = "llama",
@@ -189,6 +188,7 @@ const cairn_synth_arch cairn_synth_llama = {
     .vocab_pre = "qwen2",
     .specials = llama_specials,
     .template_file = "meta-llama-Llama-3.2-3B-Instruct.jinja",
+    .begin = "<|begin_of_text|>",
     .end_of_turn = "<|eot_id|>",
     .end_factor = 1.6f,
     .sizes = plain_sizes,
@@ -219,6 +219,7 @@ const cairn_synth_arch cairn_synth_gemma3 = {
     .vocab_pre = "qwen2",
     .specials = gemma_specials,
     .template_file = "google-gemma-2-2b-it.jinja",
+    .begin = "<bos>",
     .end_of_turn = "<end_of_turn>",
     .end_factor = 1.6f,
     .sizes = window_sizes,
@@ -250,6 +251,7 @@ const cairn_synth_arch cairn_synth_cohere2 = {
     .vocab_pre = "qwen2",
     .specials = cohere_specials,
     .template_file = "CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja",
+    .begin = "<BOS_TOKEN>",
     .end_of_turn = "<|END_OF_TURN_TOKEN|>",
     .end_factor = 1.6f,
     .sizes = window_sizes,

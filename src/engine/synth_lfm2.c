@@ -104,13 +104,9 @@ static const cairn_synth_size lfm2_sizes[] = {
      .expert_ff = 128},
 };
 
-static const char *const lfm2_specials[] = {"<|tool_list_start|>",
-                                            "<|tool_list_end|>",
-                                            "<|tool_call_start|>",
-                                            "<|tool_call_end|>",
-                                            "<|tool_response_start|>",
-                                            "<|tool_response_end|>",
-                                            NULL};
+static const char *const lfm2_specials[] = {
+    "<|startoftext|>",   "<|tool_list_start|>",     "<|tool_list_end|>",     "<|tool_call_start|>",
+    "<|tool_call_end|>", "<|tool_response_start|>", "<|tool_response_end|>", NULL};
 
 const cairn_synth_arch cairn_synth_lfm2 = {
     .name = "lfm2",
@@ -119,6 +115,7 @@ const cairn_synth_arch cairn_synth_lfm2 = {
     .vocab_pre = "qwen2",
     .specials = lfm2_specials,
     .template_file = "LFM2.5-Instruct.jinja",
+    .begin = "<|startoftext|>",
     .end_of_turn = "<|im_end|>",
     .end_factor = 1.6f,
     .sizes = lfm2_sizes,
@@ -134,6 +131,7 @@ const cairn_synth_arch cairn_synth_lfm2moe = {
     .vocab_pre = "qwen2",
     .specials = lfm2_specials,
     .template_file = "LFM2-8B-A1B.jinja",
+    .begin = "<|startoftext|>",
     .end_of_turn = "<|im_end|>",
     .end_factor = 1.6f,
     .sizes = lfm2_sizes,

@@ -231,6 +231,7 @@ void cairn_synth_vocab_metadata(const cairn_synth_vocab *vocab, const cairn_synt
 {
     const uint32_t end = cairn_synth_vocab_find(vocab, arch->end_of_turn);
     const uint32_t pad = cairn_synth_vocab_find(vocab, "<|endoftext|>");
+    const uint32_t begin = arch->begin != NULL ? cairn_synth_vocab_find(vocab, arch->begin) : pad;
 
     gguf_set_val_str(kv, "tokenizer.ggml.model", "gpt2");
     gguf_set_val_str(kv, "tokenizer.ggml.pre", arch->vocab_pre);
@@ -239,10 +240,11 @@ void cairn_synth_vocab_metadata(const cairn_synth_vocab *vocab, const cairn_synt
     gguf_set_arr_str(kv, "tokenizer.ggml.merges", vocab->merges, vocab->merges_count);
     if (end != UINT32_MAX)
         gguf_set_val_u32(kv, "tokenizer.ggml.eos_token_id", end);
-    if (pad != UINT32_MAX) {
+    if (pad != UINT32_MAX)
         gguf_set_val_u32(kv, "tokenizer.ggml.padding_token_id", pad);
-        gguf_set_val_u32(kv, "tokenizer.ggml.bos_token_id", pad); /* named, but not put before texts */
-    }
+    if (begin != UINT32_MAX)
+        gguf_set_val_u32(kv, "tokenizer.ggml.bos_token_id",
+                         begin); /* the templates write it, not the tokenizer */
     gguf_set_val_bool(kv, "tokenizer.ggml.add_bos_token", false);
 }
 
