@@ -50,27 +50,6 @@ static cairn_status verify_ledger(const cairn_core *core, cairn_error *reterr)
     return CAIRN_OK;
 }
 
-/* Rows [begin, end) of one edge: all in a segment (being written counts) or in a slot? */
-static bool edge_has_rows(const cairn_tree *tree, uint32_t node, uint32_t end)
-{
-    uint32_t at = cairn_node_at(tree, node)->begin;
-    for (uint32_t c = cairn_node_at(tree, node)->cover_first; at < end;) {
-        if (cairn_tree_live(tree, node, at + 1)) {
-            at++;
-            continue;
-        }
-        while (c != CAIRN_NONE && cairn_cover_at(tree, c)->end <= at) {
-            c = cairn_cover_at(tree, c)->next;
-        }
-        if (c == CAIRN_NONE || cairn_cover_at(tree, c)->begin > at ||
-            cairn_segment_at(tree, cairn_cover_at(tree, c)->segment)->doomed) {
-            return false;
-        }
-        at = cairn_cover_at(tree, c)->end;
-    }
-    return true;
-}
-
 static cairn_status verify_states(const cairn_core *core, cairn_error *reterr)
 {
     const cairn_tree *tree = &core->tree;
@@ -83,8 +62,9 @@ static cairn_status verify_states(const cairn_core *core, cairn_error *reterr)
         CHECK(state->blob != 0 && state->bytes > 0, i);
         uint32_t end = state->position;
         for (uint32_t n = state->node; n != CAIRN_NONE; n = cairn_node_at(tree, n)->parent) {
-            CHECK(edge_has_rows(tree, n, end), i);
-            end = cairn_node_at(tree, n)->begin;
+            uint32_t begin = cairn_node_at(tree, n)->begin;
+            CHECK(cairn_tree_missing(tree, n, begin, end) == end, i);
+            end = begin;
         }
     }
     return CAIRN_OK;

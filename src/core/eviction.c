@@ -124,35 +124,6 @@ static void drop_below(cairn_core *core, uint32_t node, uint32_t from, cairn_rea
     }
 }
 
-/* First row of [begin, end) of this edge that neither a segment nor a slot holds; `end` if none. */
-static uint32_t first_missing(const cairn_tree *tree, uint32_t node, uint32_t begin, uint32_t end)
-{
-    uint32_t at = begin;
-    for (uint32_t i = cairn_node_at(tree, node)->cover_first; i != CAIRN_NONE && at < end;
-         i = cairn_cover_at(tree, i)->next) {
-        const cairn_cover *cover = cairn_cover_at(tree, i);
-        if (cover->end <= at) {
-            continue;
-        }
-        if (cover->begin > at && !cairn_tree_live(tree, node, cover->begin)) {
-            break;
-        }
-        at = cover->end;
-    }
-    if (at >= end || cairn_tree_live(tree, node, end)) {
-        return end;
-    }
-    if (!cairn_tree_live(tree, node, at + 1)) {
-        return at;
-    }
-    for (uint32_t i = 0; i < tree->count_cursors; i++) { /* the longest slot on this edge */
-        if (tree->cursors[i].node == node && tree->cursors[i].position > at) {
-            at = tree->cursors[i].position;
-        }
-    }
-    return first_missing(tree, node, at, end);
-}
-
 void cairn_drop_stranded(cairn_core *core, uint32_t node, uint32_t begin, uint32_t end, cairn_reason tomb)
 {
     uint32_t lost_node = CAIRN_NONE;
@@ -164,7 +135,7 @@ void cairn_drop_stranded(cairn_core *core, uint32_t node, uint32_t begin, uint32
         if (item->end <= begin) {
             break;
         }
-        uint32_t missing = from < to ? first_missing(&core->tree, i, from, to) : to;
+        uint32_t missing = from < to ? cairn_tree_missing(&core->tree, i, from, to) : to;
         if (missing < to) {
             lost = missing;
             lost_node = i;

@@ -222,6 +222,9 @@ void cairn_tree_cover_remove(cairn_tree *tree, uint32_t cover);
 /* Is the row before `position` of `node`'s edge (position in (begin, end]) in some slot, by its cursor? */
 bool cairn_tree_live(const cairn_tree *tree, uint32_t node, uint32_t position);
 
+/* First row of [begin, end) of this edge that neither a segment nor a slot holds; `end` if none. */
+uint32_t cairn_tree_missing(const cairn_tree *tree, uint32_t node, uint32_t begin, uint32_t end);
+
 /* Can the leaf go? It has no children, states, covers or cursors, and is not a root. */
 bool cairn_tree_leaf_free(const cairn_tree *tree, uint32_t node);
 

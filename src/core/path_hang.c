@@ -268,6 +268,34 @@ void cairn_tree_segment_remove(cairn_tree *tree, uint32_t segment)
     cairn_pool_give(&tree->segments, segment);
 }
 
+uint32_t cairn_tree_missing(const cairn_tree *tree, uint32_t node, uint32_t begin, uint32_t end)
+{
+    uint32_t at = begin;
+    for (uint32_t i = cairn_node_at(tree, node)->cover_first; i != CAIRN_NONE && at < end;
+         i = cairn_cover_at(tree, i)->next) {
+        const cairn_cover *cover = cairn_cover_at(tree, i);
+        if (cover->end <= at) {
+            continue;
+        }
+        if (cover->begin > at && !cairn_tree_live(tree, node, cover->begin)) {
+            break;
+        }
+        at = cover->end;
+    }
+    if (at >= end || cairn_tree_live(tree, node, end)) {
+        return end;
+    }
+    if (!cairn_tree_live(tree, node, at + 1)) {
+        return at;
+    }
+    for (uint32_t i = 0; i < tree->count_cursors; i++) { /* the longest slot on this edge */
+        if (tree->cursors[i].node == node && tree->cursors[i].position > at) {
+            at = tree->cursors[i].position;
+        }
+    }
+    return cairn_tree_missing(tree, node, at, end);
+}
+
 /* --- for splits, joins and leaves ------------------------------------------------------------------------ */
 
 void cairn_tree_hang_split(cairn_tree *tree, uint32_t node, uint32_t upper, uint32_t position)

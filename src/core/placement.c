@@ -267,7 +267,8 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
     }
     double reading = cairn_costs_read(&core->costs, before, position);
     double gain = chance * reading;
-    bool pays = gain > core->costs.take_ns;
+    bool starts = cairn_boundary_message(kinds.kinds); /* edits start where messages do */
+    bool pays = (starts && chance < 0.05 ? 0.05 * reading : gain) > core->costs.take_ns;
     bool insured = core->costs.take_ns <= insurance * reading;
     if (position - before < NEAR && before > 0 && position != request->branch) {
         return;

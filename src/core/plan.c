@@ -125,9 +125,14 @@ static uint32_t save_segment(cairn_core *core, cairn_request *request, uint32_t 
         }
         cairn_ledger_unreserve(&core->ledger, bytes);
         cairn_ledger_buffer_release(&core->ledger);
+        cairn_drop_uncovered(core);
         return CAIRN_NONE;
     }
     request->count_pending++;
+    if (item->count_covers == 0) { /* another is being written for these rows: this one serves one load */
+        item->doomed = true;
+        core->count_doomed++;
+    }
     if (clip) {
         cairn_drop_uncovered(core);
     }
