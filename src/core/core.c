@@ -376,6 +376,10 @@ static cairn_status on_request(cairn_core *core, const cairn_event *event, cairn
                                .pins = pins,
                                .room_pins = room_pins};
     core->count_requests++;
+    request->shared_end = cairn_placement_shared_end(prompt);
+    if (core->lookup.node != CAIRN_NONE && core->lookup.divergence >= request->shared_end) {
+        request->turns = cairn_node_at(&core->tree, core->lookup.node)->turns;
+    }
     cairn_placement_learn(core, request);
     plan_request(core, request, choice.slot, event->trim_floors);
     return keep_list(core, request);
@@ -457,6 +461,8 @@ static cairn_status on_read(cairn_core *core, const cairn_event *event, cairn_er
     commit(core, request, slot, request->prompt->tokens + begin, event->position - begin,
            request->prompt->count - begin);
     if (request->keep) {
+        cairn_node *node = cairn_node_at(&core->tree, core->tree.cursors[slot].node);
+        node->turns = node->turns > request->turns ? node->turns : request->turns;
         cairn_tree_touch(&core->tree, core->tree.cursors[slot].node, event->now_ns,
                          cairn_boundary_messages(request->prompt), false);
         cairn_placement_marks(core, request, slot, begin, event->position);
@@ -522,6 +528,7 @@ static cairn_status on_finish(cairn_core *core, const cairn_event *event, cairn_
         }
         cairn_tree_touch(tree, node, event->now_ns, cairn_boundary_messages(request->prompt), true);
         cairn_tree_trim_room(tree, node);
+        cairn_placement_left(core, request, node);
         touch_states(core, node);
         cairn_value_dirty(core, node);
     }
@@ -726,8 +733,9 @@ static cairn_status on_budget(cairn_core *core, const cairn_event *event)
 {
     start_list(core);
     core->ledger.bytes_max = event->bytes;
-    core->ledger.index_bytes_max =
-        core->options.index_bytes_max != 0 ? core->options.index_bytes_max : event->bytes / 8;
+    core->ledger.index_bytes_max = core->options.index_bytes_max != 0
+                                       ? core->options.index_bytes_max
+                                       : cairn_ledger_index_share(event->bytes);
     core->options.ram_bytes_max = event->bytes;
     cairn_evict_over(core);
     return CAIRN_OK;

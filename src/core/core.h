@@ -55,8 +55,9 @@ typedef uint64_t cairn_request_id; /* chosen by the caller, unique while the req
 #define CAIRN_SLOT_ANY UINT32_MAX
 
 typedef struct cairn_core_options {
-    uint64_t ram_bytes_max;   /* cap over blobs, index and the transfer buffers below              */
-    uint64_t index_bytes_max; /* cap of the tree itself inside ram_bytes_max; 0: an eighth of it   */
+    uint64_t ram_bytes_max; /* cap over blobs, index and the transfer buffers below              */
+    uint64_t
+        index_bytes_max; /* cap of the tree itself inside ram_bytes_max; 0: an eighth of it, of small caps up to a half */
     uint32_t slots;
     uint32_t slot_tokens_max;
     uint32_t batch_tokens_max; /* longest READ                                                      */

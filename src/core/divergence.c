@@ -47,15 +47,42 @@ float cairn_divergence_chance(const float *counts, cairn_class class, uint32_t b
         return base;
     }
     float seen = counts[(uint32_t) class * CAIRN_DISTANCES + bucket];
-    return (base * weight + seen) / (weight + counts[CAIRN_DIVERGENCE_COUNTS - 1]);
+    return (base * weight + seen) / (weight + counts[CAIRN_DIVERGENCE_SUM]);
 }
 
 void cairn_divergence_count(float *counts, cairn_class class, uint32_t bucket)
 {
     const float keep = 255.0f / 256.0f;
-    for (uint32_t i = 0; i < CAIRN_DIVERGENCE_COUNTS; i++) {
+    for (uint32_t i = 0; i <= CAIRN_DIVERGENCE_SUM; i++) {
         counts[i] *= keep;
     }
     counts[(uint32_t) class * CAIRN_DISTANCES + bucket] += 1.0f;
-    counts[CAIRN_DIVERGENCE_COUNTS - 1] += 1.0f;
+    counts[CAIRN_DIVERGENCE_SUM] += 1.0f;
+}
+
+static uint32_t turn_bucket(uint32_t turns)
+{
+    return turns <= 1 ? 0 : turns == 2 ? 1 : 2;
+}
+
+void cairn_divergence_turn(float *counts, uint32_t turns, bool again)
+{
+    const float keep = 127.0f / 128.0f;
+    uint32_t bucket = turn_bucket(turns);
+    if (!again) { /* both fade together, so that their ratio stays a chance */
+        counts[CAIRN_DIVERGENCE_LEFT + bucket] *= keep;
+        counts[CAIRN_DIVERGENCE_AGAIN + bucket] *= keep;
+    }
+    counts[(again ? CAIRN_DIVERGENCE_AGAIN : CAIRN_DIVERGENCE_LEFT) + bucket] += 1.0f;
+}
+
+double cairn_divergence_goes_on(const float *counts, uint32_t turns)
+{
+    static const double usual[] = {0.35, 0.6, 0.85};
+    const double weight = 4;
+    uint32_t bucket = turn_bucket(turns);
+    double left = counts != NULL ? (double)counts[CAIRN_DIVERGENCE_LEFT + bucket] : 0;
+    double again = counts != NULL ? (double)counts[CAIRN_DIVERGENCE_AGAIN + bucket] : 0;
+    double chance = (again + usual[bucket] * weight) / (left + weight);
+    return chance < 0.02 ? 0.02 : chance > 0.98 ? 0.98 : chance;
 }

@@ -18,8 +18,16 @@
 
 enum { CAIRN_DISTANCES = 8 };
 
-/* Items of one namespace's table: float[CAIRN_DIVERGENCE_COUNTS]. The last is the sum of the others. */
-enum { CAIRN_DIVERGENCE_COUNTS = CAIRN_CLASS_COUNT * CAIRN_DISTANCES + 1 };
+/*
+ * One namespace's table, float[CAIRN_DIVERGENCE_COUNTS]: the counts by class and bucket, their sum, then
+ * for paths that 1, 2, 3 and more requests went along: how often one was left, how often taken up again.
+ */
+enum {
+    CAIRN_DIVERGENCE_SUM = CAIRN_CLASS_COUNT * CAIRN_DISTANCES,
+    CAIRN_DIVERGENCE_LEFT,
+    CAIRN_DIVERGENCE_AGAIN = CAIRN_DIVERGENCE_LEFT + 3,
+    CAIRN_DIVERGENCE_COUNTS = CAIRN_DIVERGENCE_AGAIN + 3
+};
 
 /* 0, 1, 2, 3, 4-5, 6-8, 9-16, 17 and more. */
 uint32_t cairn_divergence_bucket(uint32_t distance);
@@ -35,5 +43,11 @@ float cairn_divergence_chance(const float *counts, cairn_class class, uint32_t b
 
 /* A request parted there. Older counts fade: each new one takes 1/256 from all. */
 void cairn_divergence_count(float *counts, cairn_class class, uint32_t bucket);
+
+/* A request left a path (`again`: took one up) that `turns` requests went along. */
+void cairn_divergence_turn(float *counts, uint32_t turns, bool again);
+
+/* Chance that a path which `turns` requests went along is taken up again. */
+double cairn_divergence_goes_on(const float *counts, uint32_t turns);
 
 #endif

@@ -349,8 +349,7 @@ static void consider_state(cairn_core *core, uint32_t index, victim *best)
     if (!state->spacing_ok) {
         return;
     }
-    uint32_t turns = cairn_node_at(&core->tree, state->node)->turns;
-    double density = cairn_value_density(core, gain, state->used_ns, turns, state->bytes);
+    double density = cairn_value_density(core, state->node, gain, state->used_ns, state->bytes);
     density = state->anchor_pin ? density * 1e6 : density;
     if (density < best->density) {
         *best = (victim){.index = index, .rows = false, .density = density, .bytes = state->bytes};
@@ -376,9 +375,8 @@ static void consider_segment(cairn_core *core, uint32_t index, victim *best)
     if (sum.pinned) {
         return;
     }
-    uint32_t turns = cairn_node_at(tree, top->node)->turns;
     uint64_t bytes = segment->bytes + sum.bytes;
-    double density = cairn_value_density(core, sum.gain_ns, sum.used_ns, turns, bytes);
+    double density = cairn_value_density(core, top->node, sum.gain_ns, sum.used_ns, bytes);
     if (density < best->density) {
         *best = (victim){.index = index, .rows = true, .density = density, .bytes = bytes};
     }

@@ -6,11 +6,19 @@
 
 #include "cairn/status.h"
 
+uint64_t cairn_ledger_index_share(uint64_t bytes_max)
+{
+    const uint64_t small = 256 << 10;
+    uint64_t half = bytes_max / 2;
+    uint64_t least = half < small ? half : small;
+    return bytes_max / 8 > least ? bytes_max / 8 : least;
+}
+
 void cairn_ledger_init(cairn_ledger *ledger, uint64_t bytes_max, uint64_t index_bytes_max)
 {
     *ledger = (cairn_ledger){0};
     ledger->bytes_max = bytes_max;
-    ledger->index_bytes_max = index_bytes_max != 0 ? index_bytes_max : bytes_max / 8;
+    ledger->index_bytes_max = index_bytes_max != 0 ? index_bytes_max : cairn_ledger_index_share(bytes_max);
 }
 
 uint64_t cairn_ledger_sum(const cairn_ledger *ledger)

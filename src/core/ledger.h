@@ -30,7 +30,10 @@ typedef struct cairn_ledger {
     uint64_t peak_bytes;
 } cairn_ledger;
 
-/* An empty ledger under a cap; index_bytes_max 0: an eighth of it. */
+/* The index's usual share of a cap: an eighth, of small caps up to a half. */
+uint64_t cairn_ledger_index_share(uint64_t bytes_max);
+
+/* An empty ledger under a cap; index_bytes_max 0: the usual share. */
 void cairn_ledger_init(cairn_ledger *ledger, uint64_t bytes_max, uint64_t index_bytes_max);
 
 /* The sum of everything. */

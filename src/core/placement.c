@@ -216,8 +216,7 @@ static bool takes_states(const cairn_core *core, const cairn_request *request)
 static void take(cairn_core *core, cairn_request *request, uint32_t slot, double gain_ns)
 {
     cairn_cursor at = core->tree.cursors[slot];
-    uint32_t turns = cairn_node_at(&core->tree, at.node)->turns;
-    double density = cairn_value_density(core, gain_ns, core->now_ns, turns, core->options.state_bytes_max);
+    double density = cairn_value_density(core, at.node, gain_ns, core->now_ns, core->options.state_bytes_max);
     if (cairn_plan_take(core, slot, request, density)) {
         request->decision.states_taken++;
         uint32_t mark = cairn_tree_mark(&core->tree, at.node, at.position, false);
@@ -317,6 +316,24 @@ static float *space_counts(cairn_core *core, uint32_t space)
     return item->counts;
 }
 
+uint32_t cairn_placement_shared_end(const cairn_prompt *prompt)
+{
+    for (uint32_t i = 0; i < prompt->count_boundaries; i++) {
+        if ((prompt->boundaries[i].kinds & CAIRN_BOUNDARY_SYSTEM_END) != 0) {
+            return prompt->boundaries[i].position + 16;
+        }
+    }
+    return prompt->count / 2;
+}
+
+void cairn_placement_left(cairn_core *core, const cairn_request *request, uint32_t node)
+{
+    float *counts = space_counts(core, request->space);
+    if (counts != NULL) {
+        cairn_divergence_turn(counts, cairn_node_at(&core->tree, node)->turns, false);
+    }
+}
+
 void cairn_placement_learn(cairn_core *core, const cairn_request *request)
 {
     const cairn_lookup *look = &core->lookup;
@@ -325,6 +342,9 @@ void cairn_placement_learn(cairn_core *core, const cairn_request *request)
         return;
     }
     float *counts = space_counts(core, request->space);
+    if (counts != NULL && look->divergence >= request->shared_end) {
+        cairn_divergence_turn(counts, cairn_node_at(tree, look->node)->turns, true);
+    }
     const cairn_node *tip = cairn_node_at(tree, cairn_value_tip(tree, look->node));
     if (counts == NULL) {
         return;

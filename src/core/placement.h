@@ -36,6 +36,12 @@ void cairn_placement_answered(cairn_core *core, cairn_request *request, uint32_t
 void cairn_placement_marks(cairn_core *core, const cairn_request *request, uint32_t slot, uint32_t from,
                            uint32_t to);
 
+/* Up to here a prompt has what many conversations share; past it, it is one conversation's own. */
+uint32_t cairn_placement_shared_end(const cairn_prompt *prompt);
+
+/* A request ended on this path. */
+void cairn_placement_left(cairn_core *core, const cairn_request *request, uint32_t node);
+
 /* Count where this request parted from what was known. */
 void cairn_placement_learn(cairn_core *core, const cairn_request *request);
 

@@ -308,10 +308,9 @@ static bool save_up_to(cairn_core *core, cairn_request *request, loss *lost, uin
     bool rows_only = core->options.trim == CAIRN_TRIM_ANYWHERE;
     double gain = live_ns + gain_up_to(core, lost, need);
     gain += rows_only ? 0.5 * cairn_costs_read(&core->costs, lost->keep, need) : 0;
-    const cairn_node *tip = cairn_node_at(&core->tree, lost->node);
     double move_ns = (double)rows * core->costs.move_ns_byte + (live_ns > 0 ? core->costs.take_ns : 0);
     double density =
-        cairn_value_density(core, gain, core->slots[lost->slot].used_ns, tip->turns, rows + state);
+        cairn_value_density(core, lost->node, gain, core->slots[lost->slot].used_ns, rows + state);
     if (move_ns > gain * 4 || !cairn_evict_for(core, rows + state + buffer, density)) {
         return false;
     }
@@ -467,7 +466,8 @@ static bool save_donated(cairn_core *core, cairn_request *request, const cairn_c
         uint64_t bytes = (uint64_t)(end - begin) * core->options.row_bytes;
         uint64_t buffer = core->ledger.buffer_users == 0 ? core->options.rows_extra_bytes : 0;
         double gain = cairn_costs_read(&core->costs, 0, choice->resume);
-        if (!cairn_evict_for(core, bytes + buffer, cairn_value_density(core, gain, core->now_ns, 2, bytes))) {
+        if (!cairn_evict_for(core, bytes + buffer,
+                             cairn_value_density(core, look->node, gain, core->now_ns, bytes))) {
             return false;
         }
         bool clip = request->prompt->mode == CAIRN_RESUME_EXACT;

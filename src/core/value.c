@@ -327,11 +327,12 @@ double cairn_value_gain(cairn_core *core, uint32_t state)
     return item->gain_ns;
 }
 
-double cairn_value_density(const cairn_core *core, double gain_ns, uint64_t used_ns, uint32_t turns,
+double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,
                            uint64_t bytes)
 {
-    /* The chance that a conversation goes on grows with its turns; how soon falls with its age. */
-    double goes_on = turns <= 1 ? 0.35 : turns == 2 ? 0.6 : 0.85;
+    /* The chance that a conversation goes on is learned by its turns; how soon it does falls with its age. */
+    const cairn_node *item = cairn_node_at(&core->tree, node);
+    double goes_on = cairn_divergence_goes_on(cairn_space_at(&core->tree, item->space)->counts, item->turns);
     double age_s = core->now_ns > used_ns ? (double)(core->now_ns - used_ns) * 1e-9 : 0;
     return gain_ns * goes_on / (age_s + 2.0) / (double)(bytes > 0 ? bytes : 1);
 }

@@ -77,8 +77,8 @@ bool cairn_value_refresh(cairn_core *core, uint32_t tip);
 /* The gain of a state, fresh. */
 double cairn_value_gain(cairn_core *core, uint32_t state);
 
-/* gain per byte, by recency: what is compared. */
-double cairn_value_density(const cairn_core *core, double gain_ns, uint64_t used_ns, uint32_t turns,
+/* gain per byte, by recency and the turns of the node's path: what is compared. */
+double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,
                            uint64_t bytes);
 
 /* The states whose gains depend on what is at `node`'s `position` are to be computed again. */
