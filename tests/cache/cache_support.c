@@ -170,6 +170,7 @@ void world_init(world *w)
                                            .rows_kib_ns = 100};
     w->options.ram_bytes_max = 64u << 20;
     w->options.map_bytes_min = UINT64_MAX;
+    w->check_every = 1;
 }
 
 void world_open(world *w)
@@ -262,7 +263,7 @@ static void step_until_ready(world *w, cairn_cache *cache, cairn_request *reques
             cairn_error_print(&error, text, sizeof text);
             fail_msg("%s", text);
         }
-        if (cache == w->cache && o->steps % (w->check_every > 0 ? w->check_every : 1) == 0) {
+        if (cache == w->cache && o->steps % w->check_every == 0) {
             world_check(w);
         }
         o->steps++;

@@ -68,7 +68,7 @@ typedef struct world {
     uint64_t cap_bytes; /* the largest that was ever allowed: options.ram_bytes_max or the fixed part    */
     cairn_engine *cold_engine;
     cairn_cache *cold;
-    uint32_t check_every; /* all invariants at every n-th step; 0: at each */
+    uint32_t check_every; /* all invariants at every n-th step */
     bool damaged; /* blobs were damaged on purpose: verify would say so                                  */
 } world;
 
