@@ -4,9 +4,11 @@
  */
 #include "core/core.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/adopt.h"
 #include "core/boundary.h"
 #include "core/divergence.h"
 #include "core/eviction.h"
@@ -53,7 +55,8 @@ cairn_status cairn_core_new(cairn_mem *mem, const cairn_core_options *options, c
     core->slots = cairn_mem_array(mem, options->slots, sizeof *core->slots);
     core->requests = cairn_mem_array(mem, options->slots, sizeof *core->requests);
     core->lookup.common = cairn_mem_array(mem, options->slots, sizeof *core->lookup.common);
-    cairn_status status = cairn_tree_init(&core->tree, mem, &core->ledger, options->slots);
+    cairn_status status =
+        cairn_tree_init(&core->tree, mem, &core->ledger, options->slots + 1); /* and a visitor: adopt.c */
     if (status != CAIRN_OK || core->slots == NULL || core->requests == NULL || core->lookup.common == NULL) {
         cairn_core_free(core);
         return cairn_error_set(reterr, CAIRN_NOMEM, "core/new", NULL);
@@ -165,6 +168,7 @@ static cairn_status keep_list(cairn_core *core, cairn_request *request)
 static void start_list(cairn_core *core)
 {
     cairn_drop_doomed(core);
+    (void)cairn_evict_for(core, 0, INFINITY); /* room for the index */
 }
 
 /* --- pieces of steps ------------------------------------------------------------------------------------------ */
@@ -589,11 +593,14 @@ static cairn_status on_stored(cairn_core *core, const cairn_event *event, cairn_
     cairn_ledger_settle(&core->ledger, reserved, event->bytes, rows);
     uint64_t owner = rows ? found.segment->owner : found.state->owner;
     if (rows) {
-        cairn_ledger_buffer_release(&core->ledger);
+        if (!found.segment->fetching) {
+            cairn_ledger_buffer_release(&core->ledger);
+            cairn_costs_saw_move(&core->costs, event->bytes, event->cost_ns);
+        }
+        found.segment->fetching = false;
         found.segment->bytes = event->bytes;
         found.segment->pending = false;
         found.segment->owner = 0;
-        cairn_costs_saw_move(&core->costs, event->bytes, event->cost_ns);
     } else {
         found.state->bytes = event->bytes;
         found.state->pending = false;
@@ -620,7 +627,10 @@ static void write_failed(cairn_core *core, named found)
     }
     if (found.segment != NULL) {
         cairn_ledger_unreserve(&core->ledger, found.segment->bytes);
-        cairn_ledger_buffer_release(&core->ledger);
+        if (!found.segment->fetching) {
+            cairn_ledger_buffer_release(&core->ledger);
+        }
+        found.segment->fetching = false;
         found.segment->bytes = 0;
         found.segment->pending = false;
         cairn_drop_segment(core, found.index, CAIRN_REASON_ROWS_GONE);
@@ -703,11 +713,12 @@ static cairn_status on_lost(cairn_core *core, const cairn_event *event, cairn_er
     }
     cairn_reason reason = event->status == CAIRN_OK ? CAIRN_REASON_EVICTED : tomb_of(event->status);
     start_list(core);
+    found = find_blob(core, event->blob);
     if (found.state != NULL) {
         cairn_ledger_release(&core->ledger, found.state->bytes, false);
         found.state->bytes = 0;
         cairn_drop_state(core, found.index, reason);
-    } else {
+    } else if (found.segment != NULL) {
         cairn_ledger_release(&core->ledger, found.segment->bytes, true);
         found.segment->bytes = 0;
         cairn_drop_segment(core, found.index, reason);
@@ -804,6 +815,8 @@ static cairn_status dispatch(cairn_core *core, const cairn_event *event, cairn_e
         return on_budget(core, event);
     case CAIRN_EVENT_FORGET:
         return on_forget(core, event);
+    case CAIRN_EVENT_ADOPT:
+        return cairn_adopt_all(core, event, reterr);
     }
     return cairn_error_set(reterr, CAIRN_INVALID, "core/step", "no such event");
 }
@@ -816,6 +829,7 @@ cairn_status cairn_core_step(cairn_core *core, const cairn_event *event, const c
     core->count_actions = 0;
     core->now_ns = event->now_ns > core->now_ns ? event->now_ns : core->now_ns;
     core->returned = NULL;
+    cairn_ledger_step(&core->ledger);
     core->deferring = event->kind == CAIRN_EVENT_STORED || event->kind == CAIRN_EVENT_RESUMED;
     cairn_status status = dispatch(core, event, reterr);
     *ret_actions = core->returned != NULL ? core->returned : core->actions;

@@ -18,6 +18,9 @@
  *   EVENT_READ(position, cost)            -->   [DROP..] [TAKE], then the next READ, or READY
  *   EVENT_ANSWERED(tokens, cost)          -->   [DROP..] [TAKE]; only the tokens decoded since the
  *                                               last ANSWERED, all of them in the slot by now
+ *   EVENT_ADOPT(prompt, blobs)            -->   [DROP..] [FETCH..]: as many as memory lacks and has
+ *                                               room for; each is reported as STORED or FAILED,
+ *                                               with `blob`, before the REQUEST that wants them
  *   EVENT_FINISH(ending)                  -->   [DROP..]; the slot is idle and keeps its contents
  *
  * Lists are carried out in the order in which they were returned, each up to its READ or READY before
@@ -83,6 +86,7 @@ typedef enum cairn_action_kind {
     CAIRN_ACTION_LOAD_ROWS, /* append rows [use_begin, use_end) to `slot` from `blob` [begin, end)  */
     CAIRN_ACTION_RESTORE,   /* set the state of `slot` at `begin` from `blob`                       */
     CAIRN_ACTION_READ,      /* decode prompt tokens [begin, end), at most batch_tokens_max          */
+    CAIRN_ACTION_FETCH,     /* fill `blob` from another tier: item `use_begin` of the ADOPT            */
     CAIRN_ACTION_READY      /* the whole prompt is read: the answer may begin                       */
 } cairn_action_kind;
 
@@ -107,8 +111,29 @@ typedef enum cairn_event_kind {
     CAIRN_EVENT_LOST,      /* `blob` is gone from the store or was found damaged                    */
     CAIRN_EVENT_SLOT_LOST, /* the engine lost the slot's state; rows [0, position) are still there  */
     CAIRN_EVENT_BUDGET,    /* ram_bytes_max becomes `bytes`                                         */
+    CAIRN_EVENT_ADOPT,     /* another tier holds `adopts` for the path of `prompt`                */
     CAIRN_EVENT_FORGET     /* drop all of a namespace, or of all when `all`                         */
 } cairn_event_kind;
+
+/* Which batch made rows up to rows_end; see lineage.h. */
+typedef struct cairn_run {
+    uint32_t rows_end; /* rows from the run before up to here                                       */
+    uint32_t cut;      /* end of the batch that made them, >= rows_end                              */
+    uint64_t digest;   /* of all cuts up to `cut`; 0: unknown or decoded                            */
+} cairn_run;
+
+/* A blob that another tier holds: rows [begin, end) of the prompt's path, or the state at `end`. */
+typedef struct cairn_adopt {
+    bool rows;
+    bool decoded;          /* state: made while decoding                                              */
+    uint32_t begin, end;   /* state: begin is ignored                                                 */
+    uint32_t stored_end;   /* rows: the blob holds [begin, stored_end); past `end` of another path    */
+    uint64_t bytes;        /* what memory will hold for it                                            */
+    uint64_t digest;       /* state: of its cuts; 0: none                                             */
+    const cairn_run *runs; /* rows: cairn_run[count_runs], up to stored_end                         */
+    uint32_t count_runs;
+    cairn_boundary boundary; /* state: what its position is                                         */
+} cairn_adopt;
 
 typedef struct cairn_event {
     cairn_event_kind kind;
@@ -133,9 +158,10 @@ typedef struct cairn_event {
     cairn_status status; /* FAILED, LOST: CAIRN_CORRUPT means damaged                              */
     /* RESUMED, READ, ANSWERED, STORED: measured time of what was done */
     uint64_t cost_ns;
-    cairn_ending ending;   /* FINISH                                                                */
-    cairn_namespace space; /* FORGET                                                                */
-    bool all;              /* FORGET                                                                */
+    cairn_ending ending;       /* FINISH                                                                */
+    const cairn_adopt *adopts; /* ADOPT: cairn_adopt[count], borrowed for the call; `prompt` too         */
+    cairn_namespace space;     /* FORGET                                                                */
+    bool all;                  /* FORGET                                                                */
 } cairn_event;
 
 /* What was decided for a request; final after RESUMED, counts grow until FINISH. */

@@ -469,6 +469,7 @@ static void clear_chosen(cairn_core *core)
 
 bool cairn_evict_for(cairn_core *core, uint64_t bytes, double density)
 {
+    bytes += cairn_ledger_headroom(&core->ledger);
     if (cairn_ledger_fits(&core->ledger, bytes)) {
         return true;
     }

@@ -39,6 +39,17 @@ uint64_t cairn_ledger_over(const cairn_ledger *ledger)
     return sum > ledger->bytes_max ? sum - ledger->bytes_max : 0;
 }
 
+uint64_t cairn_ledger_headroom(const cairn_ledger *ledger)
+{
+    const uint64_t large = 1 << 20;
+    return ledger->bytes_max / 16 < large ? ledger->bytes_max / 16 : large;
+}
+
+void cairn_ledger_step(cairn_ledger *ledger)
+{
+    ledger->dropping_bytes = 0;
+}
+
 static void note_peak(cairn_ledger *ledger)
 {
     uint64_t sum = cairn_ledger_sum(ledger);
@@ -79,6 +90,7 @@ void cairn_ledger_release(cairn_ledger *ledger, uint64_t held, bool rows)
     uint64_t *sum = rows ? &ledger->held_row_bytes : &ledger->held_state_bytes;
     CAIRN_ASSERT(*sum >= held);
     *sum -= held;
+    ledger->dropping_bytes += held;
 }
 
 bool cairn_ledger_buffer_hold(cairn_ledger *ledger, uint64_t bytes)
@@ -105,7 +117,7 @@ void cairn_ledger_buffer_release(cairn_ledger *ledger)
 bool cairn_ledger_index_grow(cairn_ledger *ledger, uint64_t bytes)
 {
     if (bytes > ledger->index_bytes_max || ledger->index_bytes > ledger->index_bytes_max - bytes ||
-        !cairn_ledger_fits(ledger, bytes)) {
+        !cairn_ledger_fits(ledger, bytes + ledger->dropping_bytes)) {
         return false;
     }
     ledger->index_bytes += bytes;

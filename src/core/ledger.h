@@ -27,6 +27,7 @@ typedef struct cairn_ledger {
     uint64_t buffer_bytes; /* reserved for transfers now                                           */
     uint32_t buffer_users; /* transfers that share it: they run one after another                  */
     uint64_t index_bytes;
+    uint64_t dropping_bytes; /* released in this step, but not freed before its list is carried out    */
     uint64_t peak_bytes;
 } cairn_ledger;
 
@@ -45,6 +46,12 @@ bool cairn_ledger_fits(const cairn_ledger *ledger, uint64_t bytes);
 /* Bytes by which the sum is above the cap (after the cap was lowered). */
 uint64_t cairn_ledger_over(const cairn_ledger *ledger);
 
+/* Kept free of blobs, so that the index can grow within a step. */
+uint64_t cairn_ledger_headroom(const cairn_ledger *ledger);
+
+/* A new step: what was dropped in the last one is free by now. */
+void cairn_ledger_step(cairn_ledger *ledger);
+
 /* Count `bytes` for a blob that will be written. False, and nothing counted, when they don't fit. */
 bool cairn_ledger_reserve(cairn_ledger *ledger, uint64_t bytes);
 
@@ -61,7 +68,8 @@ void cairn_ledger_release(cairn_ledger *ledger, uint64_t held, bool rows);
 bool cairn_ledger_buffer_hold(cairn_ledger *ledger, uint64_t bytes);
 void cairn_ledger_buffer_release(cairn_ledger *ledger);
 
-/* The tree grows (shrinks). False when the index or the sum would pass its cap. */
+/* The tree grows, at once, while what this step drops is still there (shrinks). False when the index or the
+ * sum would pass its cap. */
 bool cairn_ledger_index_grow(cairn_ledger *ledger, uint64_t bytes);
 void cairn_ledger_index_shrink(cairn_ledger *ledger, uint64_t bytes);
 

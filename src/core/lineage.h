@@ -22,13 +22,8 @@
 #define CAIRN_CORE_LINEAGE_H
 
 #include "cairn/mem.h"
+#include "core/core.h"
 #include "core/ledger.h"
-
-typedef struct cairn_run {
-    uint32_t rows_end; /* rows from the run before up to here                                       */
-    uint32_t cut;      /* end of the batch that made them, >= rows_end                              */
-    uint64_t digest;   /* of all cuts up to `cut`; 0: unknown or decoded                            */
-} cairn_run;
 
 typedef struct cairn_lineage {
     cairn_run *runs;

@@ -83,7 +83,9 @@ typedef struct cairn_segment {
     uint32_t count_covers;
     uint32_t begin, end;
     uint32_t pins;
+    uint32_t stored_end; /* where the blob's rows end, when past `end`; 0: at `end`                     */
     bool alive, pending, chosen, doomed;
+    bool fetching; /* pending from another tier: no transfer buffer is held for it                   */
     uint64_t blob;
     uint64_t bytes;
     uint64_t owner;

@@ -386,37 +386,52 @@ void cairn_plan_slot_cut(cairn_core *core, uint32_t slot, uint32_t length, cairn
     cairn_value_dirty(core, old.node);
 }
 
-/* The slot holds the prompt's path up to the resume point. */
-static void settle_slot(cairn_core *core, cairn_request *request, const cairn_choice *choice,
-                        const loss *lost)
+/*
+ * The slot's cursor goes to the resume point, and what only its old rows kept usable is dropped: before the
+ * actions that can fail, as the rest of a list is not carried out after one that did.
+ */
+static void move_cursor(cairn_core *core, const cairn_choice *choice, const loss *lost)
 {
-    cairn_slot *slot = &core->slots[choice->slot];
     const cairn_lookup *look = &core->lookup;
+    cairn_reason tomb = core->options.rows_move ? CAIRN_REASON_NO_ROOM : CAIRN_REASON_ROWS_GONE;
     uint32_t node = choice->resume > 0 ? cairn_lookup_node(core, choice->resume) : look->root;
-    cairn_tree_cursor_set(&core->tree, choice->slot, node, choice->resume);
-    if (lost->node != CAIRN_NONE && lost->position > choice->keep) {
-        cairn_reason tomb = core->options.rows_move ? CAIRN_REASON_NO_ROOM : CAIRN_REASON_ROWS_GONE;
-        cairn_drop_stranded(core, lost->node, choice->keep, lost->position, tomb);
-    }
+    cairn_tree_cursor_set(&core->tree, choice->slot, node, node != CAIRN_NONE ? choice->resume : 0);
     if (lost->node != CAIRN_NONE) {
+        if (lost->position > choice->keep) {
+            cairn_drop_stranded(core, lost->node, choice->keep, lost->position, tomb);
+        }
         cairn_value_dirty(core, lost->node);
     }
-    slot->state_set = choice->live || choice->state != CAIRN_NONE ||
-                      core->options.trim == CAIRN_TRIM_ANYWHERE || choice->resume == 0 ||
-                      request->floor <= choice->resume;
+}
+
+/* What the slot's live state will be. */
+static void settle_slot(cairn_core *core, const cairn_request *request, const cairn_choice *choice)
+{
+    cairn_slot *slot = &core->slots[choice->slot];
     slot->dirty = false;
     slot->settling = true;
     slot->exact = request->prompt->mode == CAIRN_RESUME_EXACT;
     if (choice->live) {
         return;
     }
-    slot->decoded = choice->state != CAIRN_NONE && cairn_state_at(&core->tree, choice->state)->decoded;
-    uint64_t digest = choice->resume == 0           ? CAIRN_LINEAGE_SEED
-                      : choice->state != CAIRN_NONE ? cairn_state_at(&core->tree, choice->state)->digest
-                      : slot->lineage.count > 0     ? slot->lineage.runs[slot->lineage.count - 1].digest
-                                                    : 0;
+    if (core->lookup.root == CAIRN_NONE) { /* nothing of this request may be kept: its path stays unknown */
+        slot->state_set = false;
+        slot->digest = CAIRN_LINEAGE_SEED;
+        slot->decoded = false;
+        return;
+    }
+    const cairn_state *state =
+        choice->state != CAIRN_NONE ? cairn_state_at(&core->tree, choice->state) : NULL;
+    slot->state_set = state != NULL || core->options.trim == CAIRN_TRIM_ANYWHERE || choice->resume == 0 ||
+                      request->floor <= choice->resume;
+    slot->decoded = state != NULL && state->decoded;
+    uint64_t digest = CAIRN_LINEAGE_SEED;
+    if (choice->resume > 0) {
+        uint32_t runs = slot->lineage.count;
+        digest = state != NULL ? state->digest : runs > 0 ? slot->lineage.runs[runs - 1].digest : 0;
+    }
     slot->digest = cairn_lineage_whole(&slot->lineage, choice->resume, digest) ? digest : 0;
-    slot->decoded = slot->decoded || (slot->digest == 0 && choice->state == CAIRN_NONE);
+    slot->decoded = slot->decoded || (slot->digest == 0 && state == NULL);
 }
 
 /* Rows from the lookup's pieces onto [keep, resume). False: something did not work out; resume elsewhere. */
@@ -441,7 +456,7 @@ static bool load_rows(cairn_core *core, cairn_request *request, const cairn_choi
                                .request = request->id,
                                .blob = segment->blob,
                                .begin = segment->begin,
-                               .end = segment->end,
+                               .end = segment->stored_end != 0 ? segment->stored_end : segment->end,
                                .use_begin = at,
                                .use_end = end};
         if (!cairn_core_emit(core, action)) {
@@ -541,34 +556,30 @@ void cairn_plan_resume(cairn_core *core, cairn_request *request, const cairn_cho
                  .position = old.position,
                  .keep = choice->keep,
                  .exact = core->slots[choice->slot].exact};
+    bool fine = true;
     if (!now.live) {
-        bool pinned = pin_choice(core, request, &now);
+        fine = pin_choice(core, request, &now);
         displace(core, request, &lost);
-        if (!pinned || !save_donated(core, request, &now) || !prepare(core, request, &now, &lost)) {
-            /* Whatever was listed so far for the slot is undone by a RESET. */
-            now = (cairn_choice){.slot = choice->slot, .state = CAIRN_NONE};
-            request->decision.reason = CAIRN_REASON_NO_ROOM;
-            request->decision.reason_position = choice->resume;
-            request->decision.resume = 0;
-            request->decision.source = CAIRN_SOURCE_NONE;
-            cairn_lineage_trim(&core->slots[choice->slot].lineage, 0);
-            simple(core, request, CAIRN_ACTION_RESET, now.slot, 0);
-        }
+        fine = fine && save_donated(core, request, &now);
     }
-    if (core->lookup.root != CAIRN_NONE) {
-        settle_slot(core, request, &now, &lost);
-    } else { /* nothing of this request may be kept: the slot's path stays unknown */
-        cairn_tree_cursor_set(&core->tree, now.slot, CAIRN_NONE, 0);
+    if (fine) {
+        move_cursor(core, &now, &lost);
+    }
+    uint32_t before = core->count_actions;
+    if (!fine || (!now.live && !prepare(core, request, &now, &lost))) {
+        core->count_actions = before; /* read it all instead */
+        if (fine && now.resume > now.keep) {
+            lost = (loss){.node = cairn_lookup_node(core, now.resume), .position = now.resume};
+        }
+        now = (cairn_choice){.slot = choice->slot, .state = CAIRN_NONE};
+        request->decision.reason = CAIRN_REASON_NO_ROOM;
+        request->decision.reason_position = choice->resume;
+        request->decision.resume = 0;
+        request->decision.source = CAIRN_SOURCE_NONE;
         cairn_lineage_trim(&core->slots[now.slot].lineage, 0);
-        if (lost.node != CAIRN_NONE) {
-            cairn_drop_stranded(core, lost.node, 0, lost.position,
-                                core->options.rows_move ? CAIRN_REASON_NO_ROOM : CAIRN_REASON_ROWS_GONE);
-            cairn_value_dirty(core, lost.node);
-        }
-        core->slots[now.slot].settling = true;
-        core->slots[now.slot].state_set = false;
-        core->slots[now.slot].digest = CAIRN_LINEAGE_SEED;
-        core->slots[now.slot].decoded = false;
+        move_cursor(core, &now, &lost);
+        simple(core, request, CAIRN_ACTION_RESET, now.slot, 0);
     }
+    settle_slot(core, request, &now);
     request->position = now.resume;
 }
