@@ -23,9 +23,23 @@ static llama_slot *slot_at(cairn_engine *engine, uint32_t slot)
     return &e->slots[slot];
 }
 
-void llama_slot_reset(llama_slot *slot)
+static llama_state_seq_flags state_flags(const llama_engine *e)
 {
-    llama_memory_clear(slot->memory, slot->broken);
+    return e->split == LLAMA_SPLIT_WHOLE ? 0 : LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+}
+
+void llama_slot_reset(llama_engine *e, llama_slot *slot)
+{
+    bool contents = slot->broken;
+    llama_memory_clear(slot->memory, false);
+    if (slot->used && !contents && e->sound_state) {
+        /* the first cell is where it goes, and where the next sequence starts */
+        size_t taken = llama_state_seq_set_data_ext(slot->context, e->sound_state, (size_t)e->sound_bytes,
+                                                    LLAMA_SEQ_LIVE, state_flags(e));
+        contents = taken != e->sound_bytes;
+    }
+    llama_memory_clear(slot->memory, contents);
+    slot->used = false;
     slot->length = 0;
     slot->window_low = 0;
     slot->state_set = true;
@@ -70,7 +84,7 @@ static bool cut_exact(const llama_engine *e, const llama_slot *slot, uint32_t le
 static cairn_status cut(llama_engine *e, llama_slot *slot, uint32_t length, cairn_error *reterr)
 {
     if (length == 0) {
-        llama_slot_reset(slot);
+        llama_slot_reset(e, slot);
         return CAIRN_OK;
     }
     bool exact = cut_exact(e, slot, length);
@@ -109,7 +123,7 @@ static cairn_status llama_trim(cairn_engine *engine, uint32_t slot_index, uint32
     else if (length < slot->length)
         status = cut(e, slot, length, reterr);
     if (status != CAIRN_OK)
-        llama_slot_reset(slot);
+        llama_slot_reset(e, slot);
     return status;
 }
 
@@ -120,7 +134,7 @@ static uint32_t llama_length(cairn_engine *engine, uint32_t slot)
 
 static void llama_reset(cairn_engine *engine, uint32_t slot)
 {
-    llama_slot_reset(slot_at(engine, slot));
+    llama_slot_reset(llama_engine_of(engine), slot_at(engine, slot));
 }
 
 /* --- decode ------------------------------------------------------------------------------------------ */
@@ -200,6 +214,7 @@ static cairn_status check_answer(llama_engine *e, const llama_slot *slot, const 
 static cairn_status decode_piece(llama_engine *e, const cairn_piece *piece, cairn_error *reterr)
 {
     llama_slot *slot = &e->slots[piece->slot];
+    slot->used = true;
     if (atomic_load_explicit(&e->interrupted, memory_order_acquire))
         return cairn_error_set(reterr, CAIRN_CANCELLED, "engine/decode", NULL);
     for (uint32_t i = 0; i < piece->count; i++) {
@@ -293,11 +308,6 @@ static const float *llama_logits(cairn_engine *engine, uint32_t piece, uint32_t 
 
 /* --- state ------------------------------------------------------------------------------------------- */
 
-static llama_state_seq_flags state_flags(const llama_engine *e)
-{
-    return e->split == LLAMA_SPLIT_WHOLE ? 0 : LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
-}
-
 static uint64_t state_size_now(const llama_engine *e, const llama_slot *slot)
 {
     if (e->split == LLAMA_SPLIT_ROWS_ONLY || slot->broken || !slot->state_set || slot->length == 0)
@@ -367,10 +377,11 @@ static cairn_status llama_state_set(cairn_engine *engine, uint32_t slot_index, u
 {
     llama_engine *e = llama_engine_of(engine);
     llama_slot *slot = slot_at(engine, slot_index);
+    slot->used = true;
     cairn_status status = state_put(e, slot, length, bytes, size, reterr);
     if (status != CAIRN_OK) {
         slot->broken = true; /* half a state may have been written: clear the cells, too */
-        llama_slot_reset(slot);
+        llama_slot_reset(e, slot);
         return status;
     }
     slot->state_set = true;
@@ -419,7 +430,7 @@ static cairn_status llama_rows_in(cairn_engine *engine, uint32_t slot_index, uin
         status = llama_rows_import(e, slot, begin, begin_use, use_end, bytes, size, reterr);
     if (status != CAIRN_OK) {
         slot->broken = true;
-        llama_slot_reset(slot);
+        llama_slot_reset(e, slot);
         return status;
     }
     note_length(e, slot, use_end);

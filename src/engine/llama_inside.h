@@ -31,6 +31,7 @@ typedef struct llama_slot {
     bool state_set;      /* the next decode may begin                                  */
     bool hollow;         /* LLAMA_SPLIT_WHOLE: rows are promised, the state brings them */
     bool broken;         /* only reset helps, and it clears the cells' contents, too   */
+    bool used;           /* something was put in since the last reset */
 } llama_slot;
 
 typedef struct llama_answer {
@@ -57,6 +58,8 @@ typedef struct llama_engine {
     llama_rows_shape rows;
     uint8_t *hollow_state; /* the partial state of an empty sequence: sets "no cell" */
     uint64_t hollow_bytes;
+    uint8_t *sound_state; /* a state without NaN, of a few tokens; NULL where there are no cells */
+    uint64_t sound_bytes;
     uint64_t cell_bytes; /* size of a state where it is fixed; else 0 */
     void *threads_pool, *threads_pool_batch;
     atomic_bool interrupted;
@@ -69,8 +72,11 @@ static inline llama_engine *llama_engine_of(cairn_engine *engine)
     return (llama_engine *)(void *)engine;
 }
 
-/* Empty a slot; a broken one also gets its cells' contents cleared, as NaN would spread even when masked. */
-void llama_slot_reset(llama_slot *slot);
+/*
+ * Empty a slot. libllama starts a new sequence from what its recurrent cell held, times 0: that is not 0 where there is
+ * NaN. So a sound state is put there first. A broken slot has all its cells' contents cleared, rows too.
+ */
+void llama_slot_reset(llama_engine *e, llama_slot *slot);
 
 /*
  * Take the recurrent cell out of a sequence, leaving rows alone. Nothing to do where there is none.

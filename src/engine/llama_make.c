@@ -152,7 +152,7 @@ static cairn_status make_context(llama_engine *e, uint32_t index, struct llama_c
     if (!slot->memory)
         return cairn_error_set(reterr, CAIRN_UNSUPPORTED, where, "this model keeps no sequence");
     llama_threads_attach(e, slot->context);
-    llama_slot_reset(slot);
+    llama_slot_reset(e, slot);
     return CAIRN_OK;
 }
 
@@ -187,6 +187,7 @@ static void release_arrays(llama_engine *e)
     cairn_mem_array_release(e->mem, e->seq_ids, batch, sizeof *e->seq_ids);
     cairn_mem_array_release(e->mem, e->wanted, batch, sizeof *e->wanted);
     cairn_mem_release(e->mem, e->hollow_state, (size_t)e->hollow_bytes);
+    cairn_mem_release(e->mem, e->sound_state, (size_t)e->sound_bytes);
 }
 
 void llama_unmake(llama_engine *e)
@@ -269,6 +270,24 @@ static void measure_states(llama_engine *e, const uint64_t partial[2], const uin
                                                    : CAIRN_TRIM_NEVER;
 }
 
+/* Keep the state of the few tokens in slot 0, for resets. */
+static cairn_status take_sound(llama_engine *e, cairn_error *reterr)
+{
+    llama_slot *slot = &e->slots[0];
+    if (e->split == LLAMA_SPLIT_ROWS_ONLY || e->split == LLAMA_SPLIT_WINDOW)
+        return CAIRN_OK;
+    llama_state_seq_flags flags = e->split == LLAMA_SPLIT_WHOLE ? 0 : LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+    cairn_mem_release(e->mem, e->sound_state, (size_t)e->sound_bytes);
+    e->sound_bytes = live_size(slot, flags);
+    e->sound_state = cairn_mem_alloc(e->mem, (size_t)e->sound_bytes);
+    if (!e->sound_state)
+        return cairn_error_set(reterr, CAIRN_NOMEM, "engine/new", NULL);
+    if (llama_state_seq_get_data_ext(slot->context, e->sound_state, (size_t)e->sound_bytes, LLAMA_SEQ_LIVE,
+                                     flags) != e->sound_bytes)
+        return llama_refused(reterr, CAIRN_ENGINE, "engine/new: state");
+    return CAIRN_OK;
+}
+
 /* Decode a few tokens in slot 0, look at sizes, and leave the slot empty. */
 static cairn_status measure(llama_engine *e, cairn_error *reterr)
 {
@@ -285,10 +304,13 @@ static cairn_status measure(llama_engine *e, cairn_error *reterr)
         return status;
     e->split = choose_split(e, slot);
     measure_states(e, partial, full);
+    status = take_sound(e, reterr);
+    if (status != CAIRN_OK)
+        return status;
     status = llama_rows_measure(e, reterr);
     e->head.info.rows_move = status == CAIRN_OK;
     e->head.info.row_bytes = e->rows.row_bytes;
-    llama_slot_reset(slot);
+    llama_slot_reset(e, slot);
     e->tokens_decoded = 0;
     return status == CAIRN_UNSUPPORTED ? CAIRN_OK : status;
 }
@@ -296,7 +318,7 @@ static cairn_status measure(llama_engine *e, cairn_error *reterr)
 cairn_status llama_use_whole_states(llama_engine *e, cairn_error *reterr)
 {
     for (uint32_t i = 0; i < e->options.slots; i++)
-        llama_slot_reset(&e->slots[i]);
+        llama_slot_reset(e, &e->slots[i]);
     e->options.whole_states = true;
     e->cell_bytes = 0;
     e->split = LLAMA_SPLIT_ROWS_ONLY; /* no cell is taken off while this is measured */

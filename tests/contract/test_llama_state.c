@@ -234,6 +234,34 @@ static void reading_twice_and_after_other_contents_is_equal(void **unused)
     llama_free(context);
 }
 
+/* Why llama_slot_reset puts a sound state first. */
+static void a_sound_state_set_and_cleared_cures_a_cell_of_nan(void **unused)
+{
+    (void)unused;
+    float *right = cold_answer(AT, PATH);
+    struct llama_context *context = contract_context(model, 1, true);
+    llama_memory_t memory = llama_get_memory(context);
+    contract_read(context, 0, path, 0, 4);
+    contract_state sound = contract_take(context, 0, PARTIAL), poisoned = contract_take(context, 0, PARTIAL);
+    memset(poisoned.bytes + poisoned.size - 256, 0xff, 256);
+    contract_set(context, 0, poisoned, PARTIAL);
+    llama_memory_clear(memory, false);
+    const float *now = contract_read_cut(context, 0, path, 0, AT, CUT);
+    printf("after NaN in a cell and a clear without contents, a new sequence is %s\n",
+           now[0] == now[0] ? "sound" : "NaN");
+    llama_memory_clear(memory, true);
+    contract_set(context, 0, poisoned, PARTIAL);
+    llama_memory_clear(memory, false);
+    contract_set(context, 0, sound, PARTIAL);
+    llama_memory_clear(memory, false);
+    contract_read_cut(context, 0, path, 0, AT, CUT);
+    assert_true(contract_same(context, right, contract_read_cut(context, 0, path, AT, PATH, CUT)));
+    free(sound.bytes);
+    free(poisoned.bytes);
+    free(right);
+    llama_free(context);
+}
+
 static bool stop_now(void *data)
 {
     return *(bool *)data;
@@ -276,6 +304,7 @@ int main(void)
         cmocka_unit_test(other_cuts_may_differ_and_are_reported),
         cmocka_unit_test(token_by_token_differs_from_prefill_and_is_reported),
         cmocka_unit_test(reading_twice_and_after_other_contents_is_equal),
+        cmocka_unit_test(a_sound_state_set_and_cleared_cures_a_cell_of_nan),
         cmocka_unit_test(an_aborted_decode_returns_2_and_leaves_the_rows_before),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -583,6 +583,28 @@ static void nan_is_an_error_and_leaves_no_trace(void **unused)
     free(right);
 }
 
+/* NaN that nobody saw: some kernels swallow it, and libllama starts new sequences from what the cell held, times 0. */
+static void nan_that_was_never_noticed_does_not_reach_the_next_sequence(void **unused)
+{
+    (void)unused;
+    cairn_engine *e = shared.engine;
+    float *right = cold(e, shared.tokens, 0, 50);
+    e->ops->reset(e, 0);
+    read_to(e, 0, shared.tokens, 100);
+    bytes poisoned = take_state(e, 0);
+    memset(poisoned.at + poisoned.size - 256, 0xff, 256);
+    assert_ok(put_state(e, 0, 100, poisoned));
+    e->ops->reset(e, 0);
+    assert_true(same(e, right, read_to(e, 0, shared.tokens, 50)));
+    assert_ok(e->ops->trim(e, 0, 0, NULL));
+    read_to(e, 0, shared.tokens, 100);
+    assert_ok(put_state(e, 0, 100, poisoned));
+    assert_ok(e->ops->trim(e, 0, 0, NULL)); /* the other way to empty a slot */
+    assert_true(same(e, right, read_to(e, 0, shared.tokens, 50)));
+    free(poisoned.at);
+    free(right);
+}
+
 static void *interrupt_soon(void *engine)
 {
     cairn_engine *e = engine;
@@ -741,6 +763,7 @@ int main(void)
         cmocka_unit_test(a_state_of_another_length_or_size_is_refused),
         cmocka_unit_test(damaged_rows_are_refused_and_the_slot_is_empty),
         cmocka_unit_test(nan_is_an_error_and_leaves_no_trace),
+        cmocka_unit_test(nan_that_was_never_noticed_does_not_reach_the_next_sequence),
         cmocka_unit_test(an_interrupt_from_another_thread_keeps_the_rows_before),
         cmocka_unit_test(bad_model_files_are_explained),
         cmocka_unit_test(bad_options_are_explained),
