@@ -15,8 +15,8 @@ void cairn_record_decision(cairn_request *request)
     cairn_record *record = &request->record;
     record->states_taken = request->states_taken_before + decision->states_taken;
     record->states_skipped = request->states_skipped_before + decision->states_skipped;
-    if (request->recoveries > 0 || request->cancels > 0) {
-        return; /* the rest is about the first plan */
+    if (record->read > 0 && (request->recoveries > 0 || request->cancels > 0)) {
+        return; /* the rest is about the plan that the first token was read by */
     }
     record->prompt_tokens = decision->prompt_tokens;
     record->divergence = decision->divergence;

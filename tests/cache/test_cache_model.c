@@ -147,7 +147,7 @@ static void choose_engine(play *p)
     }
     p->w.options.grid_tokens = below(p, 2) * (8u << below(p, 5));
     p->w.options.cut_tokens_min = below(p, 2) * (1 + below(p, 40));
-    static const uint64_t caps[] = {0, 3000, 12000, 30000, 60000, 120000, 400000, 64 << 20};
+    static const uint64_t caps[] = {0, 9000, 40000, 100000, 200000, 400000, 1000000, 64 << 20};
     p->w.options.ram_bytes_max = caps[below(p, 8)];
     p->w.options.map_bytes_min = chance(p, 0.1) ? 2000 : UINT64_MAX;
 }
@@ -327,8 +327,8 @@ static void operate(play *p)
         idle = p->actors[i].active ? idle : i;
     }
     uint32_t dice = below(p, 1000);
-    if (dice < 4) {
-        static const uint64_t caps[] = {0, 5000, 20000, 50000, 100000, 300000, 64 << 20};
+    if (dice < 2) {
+        static const uint64_t caps[] = {0, 20000, 60000, 120000, 250000, 500000, 64 << 20};
         world_budget(&p->w, caps[below(p, 7)]);
     } else if (dice == 4 && chance(p, 0.3)) {
         cairn_namespace space = {{0}};
