@@ -238,6 +238,42 @@ CAIRN_MUST_CHECK cairn_status cairn_core_verify(const cairn_core *core, cairn_er
 /* Draw the tree for people. Never parsed by code. */
 void cairn_core_dump(const cairn_core *core, void *file);
 
+/* --- for a tier that keeps blobs elsewhere, too ---------------------------------------------------------- */
+
+/* The path that a slot holds. */
+typedef struct cairn_core_slot_path {
+    cairn_namespace space;
+    uint32_t length; /* tokens whose rows are in the slot                                           */
+    bool state_set;  /* the slot's state is that of `length`                                        */
+    bool decoded;    /* that state was made while decoding                                          */
+    uint64_t digest; /* of its cuts; 0: none                                                        */
+} cairn_core_slot_path;
+
+/* A stored state on that path. */
+typedef struct cairn_core_path_state {
+    cairn_blob_id blob;
+    uint32_t position;
+    bool decoded;
+    uint64_t digest;
+    uint64_t bytes;          /* as memory holds it                                                  */
+    double saving_ms;        /* expected                                                            */
+    cairn_boundary boundary; /* what its position is                                                */
+} cairn_core_path_state;
+
+/* False: the slot is empty, or what it holds is not known. */
+bool cairn_core_slot_path_get(const cairn_core *core, uint32_t slot, cairn_core_slot_path *ret_path);
+/* Copy the path's tokens: cairn_token[length]. */
+void cairn_core_slot_tokens(const cairn_core *core, uint32_t slot, cairn_token *out);
+/* Which batches made rows [begin, end) of the slot: fill runs[0, min(room, count)); gives the count. */
+uint32_t cairn_core_slot_runs(const cairn_core *core, uint32_t slot, uint32_t begin, uint32_t end,
+                              cairn_run *runs, uint32_t room);
+/* The path's states, deepest first: fill states[0, min(room, count)); gives the count. */
+uint32_t cairn_core_slot_states(cairn_core *core, uint32_t slot, cairn_core_path_state *states,
+                                uint32_t room);
+
+/* Digest of the prompt's own canonical cuts up to `position`; 0: it is none of them (or no memory). */
+uint64_t cairn_core_cut_digest(const cairn_core *core, const cairn_prompt *prompt, uint32_t position);
+
 /* Digest over all actions so far: equal event streams give equal digests. */
 uint64_t cairn_core_digest(const cairn_core *core);
 

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "core/placement.h"
+
 /* --- dropping -------------------------------------------------------------------------------------------- */
 
 /* Can it go now, with a DROP in this list? */
@@ -275,6 +277,7 @@ typedef struct needing {
     double gain_ns;
     uint64_t bytes;
     uint64_t used_ns;
+    uint32_t before; /* the last resume point that would be left                                    */
     bool pinned;
 } needing;
 
@@ -296,7 +299,7 @@ static void add_states(cairn_core *core, uint32_t node, uint32_t from, needing *
             sum->pinned = true;
         }
         if (!state->chosen && !state->doomed) {
-            sum->gain_ns += cairn_value_gain(core, mark->state);
+            sum->gain_ns += cairn_value_with_others(core, mark->state, sum->before);
             sum->bytes += state->bytes;
             sum->used_ns = state->used_ns > sum->used_ns ? state->used_ns : sum->used_ns;
         }
@@ -306,7 +309,7 @@ static void add_states(cairn_core *core, uint32_t node, uint32_t from, needing *
 static needing states_needing(cairn_core *core, uint32_t node, uint32_t from)
 {
     cairn_tree *tree = &core->tree;
-    needing sum = {0};
+    needing sum = {.before = cairn_placement_before(core, node, from + 1)};
     uint32_t at = node;
     for (;;) {
         const cairn_node *item = cairn_node_at(tree, at);

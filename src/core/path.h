@@ -74,6 +74,7 @@ typedef struct cairn_state {
     uint64_t owner; /* request whose list takes it, while pending                                   */
     uint64_t digest;
     uint64_t used_ns, created_ns;
+    double chance;  /* that the next request on its path parts between it and the next state        */
     double gain_ns; /* expected saving of the next request on its path, without recency             */
 } cairn_state;
 

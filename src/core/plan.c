@@ -259,10 +259,11 @@ static uint32_t needed(const cairn_core *core, const loss *lost, uint32_t from)
     return 0;
 }
 
-/* What the states in (keep, need] of the slot's path are expected to save. */
+/* What the states in (keep, need] of the slot's path save together, beside what stays. */
 static double gain_up_to(cairn_core *core, const loss *lost, uint32_t need)
 {
     const cairn_tree *tree = &core->tree;
+    uint32_t before = cairn_placement_before(core, lost->node, lost->keep + 1);
     double gain = 0;
     for (uint32_t i = lost->node; i != CAIRN_NONE; i = cairn_node_at(tree, i)->parent) {
         if (cairn_node_at(tree, i)->end <= lost->keep) {
@@ -272,7 +273,7 @@ static double gain_up_to(cairn_core *core, const loss *lost, uint32_t need)
              m = cairn_mark_at(tree, m)->prev) {
             const cairn_mark *mark = cairn_mark_at(tree, m);
             if (mark->state != CAIRN_NONE && mark->position <= need && mark->position > lost->keep) {
-                gain += cairn_value_gain(core, mark->state);
+                gain += cairn_value_with_others(core, mark->state, before);
             }
         }
     }
@@ -306,7 +307,12 @@ static bool save_up_to(cairn_core *core, cairn_request *request, loss *lost, uin
         return true;
     }
     bool rows_only = core->options.trim == CAIRN_TRIM_ANYWHERE;
-    double gain = live_ns + gain_up_to(core, lost, need);
+    double gain = gain_up_to(core, lost, need);
+    if (live_ns > 0) {
+        uint32_t before = cairn_placement_before(core, lost->node, lost->keep + 1);
+        gain += cairn_placement_tip_chance(core, lost->node) *
+                cairn_costs_read(&core->costs, before, lost->position);
+    }
     gain += rows_only ? 0.5 * cairn_costs_read(&core->costs, lost->keep, need) : 0;
     double move_ns = (double)rows * core->costs.move_ns_byte + (live_ns > 0 ? core->costs.take_ns : 0);
     double density =

@@ -305,7 +305,8 @@ bool cairn_value_refresh(cairn_core *core, uint32_t tip)
                 saved -= previous == 0 ? core->costs.restore_ns : 0;
                 double chance = next_mass - s->mass[current_mark];
                 bool guard = cairn_boundary_protected(cairn_mark_at(tree, state->mark)->kinds);
-                state->gain_ns = saved > 0 && chance > 0 ? chance * saved * (guard ? guarded : 1) : 0;
+                state->chance = chance > 0 ? chance * (guard ? guarded : 1) : 0;
+                state->gain_ns = saved > 0 ? state->chance * saved : 0;
                 state->spacing_ok = held <= 1 || next_position - previous <= widest;
                 state->dirty = false;
             }
@@ -325,6 +326,13 @@ double cairn_value_gain(cairn_core *core, uint32_t state)
         (void)cairn_value_refresh(core, cairn_value_tip(&core->tree, item->node));
     }
     return item->gain_ns;
+}
+
+double cairn_value_with_others(cairn_core *core, uint32_t state, uint32_t before)
+{
+    (void)cairn_value_gain(core, state);
+    const cairn_state *item = cairn_state_at(&core->tree, state);
+    return item->chance * cairn_costs_read(&core->costs, before, item->position);
 }
 
 double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,

@@ -77,6 +77,12 @@ bool cairn_value_refresh(cairn_core *core, uint32_t tip);
 /* The gain of a state, fresh. */
 double cairn_value_gain(cairn_core *core, uint32_t state);
 
+/*
+ * What a state saves when it goes together with all states between it and `before`, the last resume point
+ * that would be left. More than the sum of gains, each of which supposes that its neighbours stay.
+ */
+double cairn_value_with_others(cairn_core *core, uint32_t state, uint32_t before);
+
 /* gain per byte, by recency and the turns of the node's path: what is compared. */
 double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,
                            uint64_t bytes);
