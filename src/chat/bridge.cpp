@@ -84,6 +84,27 @@ bool is_analysed(const std::string &text)
     }
 }
 
+void direct_open(const cairn_chat_source &source, Template &tmpl)
+{
+    std::string bos = source.bos_text != nullptr ? source.bos_text : "";
+    std::string eos = source.eos_text != nullptr ? source.eos_text : "";
+    if (source.model != nullptr) {
+        const llama_vocab *vocab = llama_model_get_vocab((const llama_model *)source.model);
+        auto piece = [&](llama_token token) {
+            return token == LLAMA_TOKEN_NULL ? std::string() : common_token_to_piece(vocab, token, true);
+        };
+        bos = piece(llama_vocab_bos(vocab));
+        eos = piece(llama_vocab_eos(vocab));
+        tmpl.add_bos = llama_vocab_get_add_bos(vocab);
+        tmpl.add_eos = llama_vocab_get_add_eos(vocab);
+    }
+    tmpl.direct =
+        std::make_unique<common_chat_template>(common_chat_templates_source(tmpl.tmpls.get()), bos, eos);
+    if (!direct_agrees(tmpl)) {
+        tmpl.direct.reset();
+    }
+}
+
 Template template_open(const cairn_chat_source &source, const std::string &text)
 {
     Template tmpl;
@@ -95,6 +116,7 @@ Template template_open(const cairn_chat_source &source, const std::string &text)
     auto caps = common_chat_templates_get_caps(tmpl.tmpls.get());
     tmpl.traits = traits_learn(tmpl, caps["supports_system_role"], caps["supports_object_arguments"]);
     tmpl.openers = openers_learn(tmpl);
+    direct_open(source, tmpl);
     return tmpl;
 }
 
@@ -134,6 +156,7 @@ void caps_set(cairn_chat &chat, bool fallback)
     }
     chat.caps.is_fallback = fallback;
     chat.caps.count_openers = (uint32_t)chat.plain.openers.size();
+    chat.caps.renders_once = chat.plain.direct != nullptr;
 }
 
 void log_off()
@@ -235,6 +258,10 @@ void schemas_check(const Request &request)
 common_chat_params apply(const Template &tmpl, const common_chat_templates_inputs &inputs,
                          const Request &request)
 {
+    std::optional<common_chat_params> direct = direct_apply(tmpl, inputs);
+    if (direct) {
+        return std::move(*direct);
+    }
     try {
         return common_chat_templates_apply(tmpl.tmpls.get(), inputs);
     } catch (const std::bad_alloc &) {

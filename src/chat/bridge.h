@@ -36,35 +36,32 @@ extern "C" {
 typedef struct cairn_chat cairn_chat;
 
 typedef struct cairn_chat_source {
-    const void *model; /* struct llama_model *, borrowed for the call: its template, begin and end tokens;
-                                  NULL: template_text and the two texts below are used                           */
-    const char
-        *template_text;   /* takes the place of the model's template; NULL: none                           */
-    const char *bos_text; /* without a model: what the template's bos_token is; NULL: empty                 */
+    /* struct llama_model *, borrowed for the call: its template, begin and end tokens; NULL:
+       template_text and the two texts below are used */
+    const void *model;
+    const char *template_text; /* takes the place of the model's template; NULL: none */
+    const char *bos_text;      /* without a model: what the template's bos_token is; NULL: empty */
     const char *eos_text;
 } cairn_chat_source;
 
 /* What the template can do, found by rendering small conversations at open. */
 typedef struct cairn_chat_caps {
-    bool tools; /* describes tools and renders calls and results; otherwise they become plain text   */
-    bool
-        parallel_calls; /* several calls in one message                                                      */
-    bool system_role; /* otherwise the system text is put before the first user text                       */
-    bool
-        system_anywhere; /* otherwise a later system message becomes a reminder in a user message             */
-    bool
-        repeated_roles; /* user after user, assistant after assistant; otherwise they are joined             */
-    bool thinking; /* has a reasoning span                                                              */
-    bool
-        thinking_switch; /* enable_thinking changes the prompt                                                */
-    bool
-        preserve_reasoning; /* can keep the reasoning of older messages                                          */
-    bool
-        reasoning_effort; /* knows levels of effort                                                            */
-    bool uses_clock;  /* prints the date: see cairn_chat_options.now_s                                     */
-    bool is_fallback; /* the model has no template of its own; ChatML is used                              */
-    uint32_t
-        count_openers; /* texts by which message starts are found; 0: boundaries come from extra renders    */
+    /* describes tools and renders calls and results; otherwise they become plain text */
+    bool tools;
+    bool parallel_calls; /* several calls in one message */
+    bool system_role;    /* otherwise the system text is put before the first user text */
+    /* otherwise a later system message becomes a reminder in a user message */
+    bool system_anywhere;
+    bool repeated_roles;     /* user after user, assistant after assistant; otherwise they are joined */
+    bool thinking;           /* has a reasoning span */
+    bool thinking_switch;    /* enable_thinking changes the prompt */
+    bool preserve_reasoning; /* can keep the reasoning of older messages */
+    bool reasoning_effort;   /* knows levels of effort */
+    bool uses_clock;         /* prints the date: see cairn_chat_options.now_s */
+    bool is_fallback;        /* the model has no template of its own; ChatML is used */
+    bool renders_once;       /* a long conversation is rendered once a request; otherwise three times */
+    /* texts by which message starts are found; 0: boundaries come from extra renders */
+    uint32_t count_openers;
 } cairn_chat_caps;
 
 /*
@@ -72,7 +69,7 @@ typedef struct cairn_chat_caps {
  *
  * After    CAIRN_OK: *ret_chat is the caller's, to be closed with cairn_chat_close
  * Errors   CAIRN_INVALID  the template does not parse or renders no conversation at all
- * Cost     20 to 80 ms: about thirty small renders
+ * Cost     20 to 200 ms: about fifty small renders
  */
 CAIRN_MUST_CHECK cairn_status cairn_chat_open(const cairn_chat_source *source, cairn_chat **ret_chat,
                                               cairn_error *reterr);
@@ -84,40 +81,37 @@ const cairn_chat_caps *cairn_chat_get_caps(const cairn_chat *chat);
 const char *cairn_chat_get_template(const cairn_chat *chat);
 
 typedef enum cairn_chat_reasoning {
-    CAIRN_CHAT_REASONING_SPLIT =
-        0, /* reasoning goes to reasoning_content                                     */
-    CAIRN_CHAT_REASONING_INLINE =
-        1 /* stays in content with its tags. The request's "reasoning_format" decides */
+    CAIRN_CHAT_REASONING_SPLIT = 0, /* reasoning goes to reasoning_content */
+    /* stays in content with its tags. The request's "reasoning_format" decides */
+    CAIRN_CHAT_REASONING_INLINE = 1
 } cairn_chat_reasoning;
 
 typedef struct cairn_chat_options {
-    int64_t now_s;     /* seconds since 1970: what the template's clock shows, in local time. Fix it per
-                                conversation, or the prompt's head changes at midnight                         */
-    bool thinking_off; /* the server's default for enable_thinking                                       */
+    /* seconds since 1970: what the template's clock shows, in local time. Fix it per conversation, or
+       the prompt's head changes at midnight */
+    int64_t now_s;
+    bool thinking_off; /* the server's default for enable_thinking */
     cairn_chat_reasoning reasoning;
-    const char
-        *kwargs_json; /* template arguments of the server, a JSON object; NULL: none. The request's win */
-    size_t
-        request_bytes_max; /* 0: 32 MiB                                                                     */
-    uint32_t messages_max; /* 0: 20,000                                                                     */
-    uint32_t tools_max;    /* 0: 1,024                                                                      */
-    uint32_t depth_max;    /* nesting of the JSON; 0: 128                                                   */
+    /* template arguments of the server, a JSON object; NULL: none. The request's win */
+    const char *kwargs_json;
+    size_t request_bytes_max; /* 0: 32 MiB */
+    uint32_t messages_max;    /* 0: 20,000 */
+    uint32_t tools_max;       /* 0: 1,024 */
+    uint32_t depth_max;       /* nesting of the JSON; 0: 128 */
 } cairn_chat_options;
 
 typedef struct cairn_chat_boundary {
-    uint64_t
-        offset_bytes; /* 0 < offset <= text_bytes                                                         */
-    uint32_t message; /* index in the request's messages; their count for the opener                      */
-    uint16_t kinds;   /* CAIRN_BOUNDARY_* or-ed                                                           */
-    uint8_t role;     /* cairn_role                                                                       */
+    uint64_t offset_bytes; /* 0 < offset <= text_bytes */
+    uint32_t message;      /* index in the request's messages; their count for the opener */
+    uint16_t kinds;        /* CAIRN_BOUNDARY_* or-ed */
+    uint8_t role;          /* cairn_role */
     uint8_t reserved;
 } cairn_chat_boundary;
 
 typedef enum cairn_chat_trigger_kind {
-    CAIRN_CHAT_TRIGGER_WORD = 0,    /* this text anywhere                                                  */
-    CAIRN_CHAT_TRIGGER_PATTERN = 1, /* a regular expression, searched                                      */
-    CAIRN_CHAT_TRIGGER_PATTERN_FULL =
-        2 /* a regular expression, matching everything so far                    */
+    CAIRN_CHAT_TRIGGER_WORD = 0,        /* this text anywhere */
+    CAIRN_CHAT_TRIGGER_PATTERN = 1,     /* a regular expression, searched */
+    CAIRN_CHAT_TRIGGER_PATTERN_FULL = 2 /* a regular expression, matching everything so far */
 } cairn_chat_trigger_kind;
 
 typedef struct cairn_chat_trigger {
@@ -133,35 +127,33 @@ typedef struct cairn_chat_texts {
 
 /* What one request became. All pointers live as long as the prompt. */
 typedef struct cairn_chat_prompt {
-    const char
-        *text; /* to be tokenized with special tokens parsed, and the vocabulary's begin token added     */
+    /* to be tokenized with special tokens parsed, and the vocabulary's begin token added */
+    const char *text;
     size_t text_bytes;
-    const cairn_chat_boundary
-        *boundaries; /* ascending offsets, each once                                      */
+    const cairn_chat_boundary *boundaries; /* ascending offsets, each once */
     size_t count_boundaries;
-    size_t opener_bytes; /* length of the assistant opener at the end of the text; with a message to be
-                                  continued, opener and the message's text                                      */
-    const char
-        *opener; /* the text that the parser and the grammar take as given: "<|im_start|>assistant\n" */
-    const char *grammar; /* GBNF; NULL: none                                                              */
-    bool grammar_lazy;   /* only from a trigger on                                                        */
-    bool
-        grammar_from_user; /* the request's own: starts at the answer's first token, without `opener`       */
+    /* length of the assistant opener at the end of the text; with a message to be continued, opener and
+       the message's text */
+    size_t opener_bytes;
+    /* the text that the parser and the grammar take as given: "<|im_start|>assistant\n" */
+    const char *opener;
+    const char *grammar; /* GBNF; NULL: none */
+    bool grammar_lazy;   /* only from a trigger on */
+    /* the request's own: starts at the answer's first token, without `opener` */
+    bool grammar_from_user;
     const cairn_chat_trigger *triggers;
     size_t count_triggers;
-    cairn_chat_texts
-        preserved; /* special tokens whose text the parser needs: detokenize them visibly           */
-    cairn_chat_texts stops; /* further stop texts of the template                                           */
-    bool thinking;          /* the template has a reasoning span                                            */
-    const char
-        *think_start; /* "<think>"; "" when unknown                                                   */
+    /* special tokens whose text the parser needs: detokenize them visibly */
+    cairn_chat_texts preserved;
+    cairn_chat_texts stops;  /* further stop texts of the template */
+    bool thinking;           /* the template has a reasoning span */
+    const char *think_start; /* "<think>"; "" when unknown */
     cairn_chat_texts think_ends;
-    bool continues;     /* the last message is being continued                                          */
-    bool has_tools;     /* calls may come out                                                           */
-    const char *format; /* for cairn_chat_stream_new: opaque, valid with this build                     */
+    bool continues;     /* the last message is being continued */
+    bool has_tools;     /* calls may come out */
+    const char *format; /* for cairn_chat_stream_new: opaque, valid with this build */
     size_t format_bytes;
-    const char
-        *format_name; /* "peg-native"; for logs                                                       */
+    const char *format_name; /* "peg-native"; for logs */
 } cairn_chat_prompt;
 
 /*
@@ -177,12 +169,13 @@ typedef struct cairn_chat_prompt {
  * conversation keeps the prompt of the shorter one.
  *
  * Boundaries are texts found in the prompt and checked against the messages; one that cannot be confirmed is left
- * out. Message 0's start is position 0 and not listed.
+ * out. A start at offset 0 is not listed.
  *
  * After    CAIRN_OK: *ret_prompt is the caller's, to be freed with cairn_chat_prompt_free
  * Errors   see above; also CAIRN_INVALID when the template refuses the conversation (with its reason)
- * Cost     the library renders three times, 0.1 ms a message. Boundaries: a search of the text; only when that
- *          finds no message start, or not the last user message, at most three further calls of the library
+ * Cost     one render of the conversation, 0.1 ms a message (three where caps say so), and 1 to 25 ms for grammar and
+ *          parser. Boundaries: a search of the text; only when that finds no message start, or not the last user
+ *          message, at most three further calls of the library
  */
 CAIRN_MUST_CHECK cairn_status cairn_chat_render(const cairn_chat *chat, const char *request,
                                                 size_t request_bytes, const cairn_chat_options *options,
@@ -195,10 +188,11 @@ void cairn_chat_prompt_free(cairn_chat_prompt *prompt);
 typedef struct cairn_chat_stream cairn_chat_stream;
 
 typedef struct cairn_chat_stream_options {
-    const char *call_id_prefix; /* ids of tool calls are this and a number, unless the model writes ids; NULL:
-                                   "call_". Make it unique per answer                                            */
-    bool whole;            /* no deltas are wanted before finish                                            */
-    size_t text_bytes_max; /* 0: 64 MiB; feed gives CAIRN_LIMIT beyond it and changes nothing               */
+    /* ids of tool calls are this and a number, unless the model writes ids; NULL: "call_". Make it
+       unique per answer */
+    const char *call_id_prefix;
+    bool whole;            /* no deltas are wanted before finish */
+    size_t text_bytes_max; /* 0: 64 MiB; feed gives CAIRN_LIMIT beyond it and changes nothing */
 } cairn_chat_stream_options;
 
 /* Bytes borrowed from the stream until its next call. */
@@ -229,7 +223,7 @@ void cairn_chat_stream_free(cairn_chat_stream *stream);
  * What was given once stays: the deltas' sum is always a beginning of the final message. The sum and the message
  * depend on the text alone, not on where it was cut. Bytes that are not UTF-8 become U+FFFD.
  *
- * Cost     the text is parsed again at every 1/2048 of its length: about 6 us a byte at any length
+ * Cost     the text is parsed again at every 1/2048 of its length: about 20 us a byte at any length
  */
 CAIRN_MUST_CHECK cairn_status cairn_chat_stream_feed(cairn_chat_stream *stream, const char *text,
                                                      size_t text_bytes, cairn_chat_text *ret_deltas,

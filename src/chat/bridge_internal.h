@@ -3,7 +3,9 @@
  *
  *   bridge_request   request JSON -> Request (checked, with field paths in errors)
  *   bridge_shape     Request -> messages that this template can take; traits of a template
- *   bridge_bounds    opener texts of a template; boundaries of a prompt
+ *   bridge_direct    a cheaper way to render, where it is known to be the same
+ *   bridge_openers   the texts by which a template's message starts are found
+ *   bridge_bounds    boundaries of a prompt
  *   bridge_stream    the answer -> deltas and message
  *   bridge           the C functions: catches everything
  *
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <exception>
 #include <map>
+#include <memory>
 #include <new>
 #include <optional>
 #include <set>
@@ -98,6 +101,9 @@ struct ClockUse {
 
 struct Template {
     common_chat_templates_ptr tmpls;
+    std::unique_ptr<common_chat_template>
+        direct; /* the same, to be rendered without the library's additions; null: they matter */
+    bool add_bos = false, add_eos = false; /* the tokenizer adds them: the library cuts them off the text */
     std::vector<ClockUse> clocks;
     bool analysed =
         false; /* the library derives its parser from the template each time: 4 to 25 ms a render */
@@ -114,6 +120,8 @@ std::string trim(const std::string &text);
 /* bridge_shape.cpp */
 std::vector<Message> shape(const std::vector<Message> &messages, const Traits &traits);
 Traits traits_learn(const Template &tmpl, bool caps_system_role, bool caps_object_arguments);
+/* Set the template's date variables to a fixed day. */
+void probe_kwargs(const Template &tmpl, common_chat_templates_inputs &inputs);
 /* Render a small conversation; nothing when the template refuses. */
 std::optional<std::string> render_plain(const Template &tmpl, const std::vector<common_chat_msg> &messages,
                                         const std::vector<common_chat_tool> &tools, bool opener = false);
@@ -124,9 +132,17 @@ common_chat_msg make_result(const std::string &name, const std::string &id, cons
 common_chat_tool make_tool(const std::string &name);
 extern const char *const PROBE_CALL_ID; /* accepted by every template that takes calls */
 
-/* bridge_bounds.cpp */
+/* bridge_direct.cpp */
+/* What the library's apply gives, with one render of the whole; nothing when that way is not safe. */
+std::optional<common_chat_params> direct_apply(const Template &tmpl,
+                                               const common_chat_templates_inputs &inputs);
+/* Is the direct way's text the library's? Tried with conversations of several shapes; tmpl.direct is set. */
+bool direct_agrees(const Template &tmpl);
+
+/* bridge_openers.cpp */
 std::vector<Opener> openers_learn(const Template &tmpl);
 
+/* bridge_bounds.cpp */
 struct BoundsInput {
     const Template &tmpl;
     const common_chat_templates_inputs &inputs; /* as rendered; messages in the order of `messages` */
@@ -142,6 +158,21 @@ Bounds bounds_find(const BoundsInput &in);
 
 /* bridge_stream.cpp */
 std::string format_save(const common_chat_params &params, const Request &request, bool continues);
+
+inline unsigned bit(cairn_role role)
+{
+    return 1u << (unsigned)role;
+}
+
+inline size_t common_prefix(const std::string &a, const std::string &b)
+{
+    size_t n = a.size() < b.size() ? a.size() : b.size();
+    size_t i = 0;
+    while (i < n && a[i] == b[i]) {
+        i++;
+    }
+    return i;
+}
 
 /*
  * Run `body`; whatever it throws becomes a status. `otherwise` is the status of an exception that says nothing about

@@ -47,6 +47,15 @@ common_chat_tool make_tool(const std::string &name)
             R"({"type":"object","properties":{"qzkey":{"type":"string"}},"required":["qzkey"]})"};
 }
 
+void probe_kwargs(const Template &tmpl, common_chat_templates_inputs &inputs)
+{
+    inputs.chat_template_kwargs["datetime"] = "\"Jan 01 1970\"";
+    inputs.chat_template_kwargs["date_string"] = "\"01 Jan 1970\"";
+    for (const ClockUse &clock : tmpl.clocks) {
+        inputs.chat_template_kwargs[clock.variable] = "\"1970-01-01\"";
+    }
+}
+
 std::optional<std::string> render_plain(const Template &tmpl, const std::vector<common_chat_msg> &messages,
                                         const std::vector<common_chat_tool> &tools, bool opener)
 {
@@ -57,11 +66,7 @@ std::optional<std::string> render_plain(const Template &tmpl, const std::vector<
         inputs.add_generation_prompt = opener;
         inputs.force_pure_content = tmpl.analysed; /* the text alone is wanted */
         inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
-        inputs.chat_template_kwargs["datetime"] = "\"Jan 01 1970\"";
-        inputs.chat_template_kwargs["date_string"] = "\"01 Jan 1970\"";
-        for (const ClockUse &clock : tmpl.clocks) {
-            inputs.chat_template_kwargs[clock.variable] = "\"1970-01-01\"";
-        }
+        probe_kwargs(tmpl, inputs);
         return common_chat_templates_apply(tmpl.tmpls.get(), inputs).prompt;
     } catch (const std::bad_alloc &) {
         throw;

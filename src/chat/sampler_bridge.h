@@ -38,27 +38,24 @@ typedef struct cairn_sampler_bias {
 
 /* Fields as OpenAI and llama-server name them. Start from cairn_sampler_settings_default(). */
 typedef struct cairn_sampler_settings {
-    float temperature;    /* <= 0: greedy                                                                   */
-    int32_t top_k;        /* <= 0: all                                                                      */
-    float top_p;          /* 1: off                                                                         */
-    float min_p;          /* 0: off                                                                         */
-    float typical_p;      /* 1: off                                                                         */
-    float repeat_penalty; /* 1: off; > 0                                                                    */
-    int32_t
-        repeat_last_n; /* tokens that the penalties look at; 0: none; -1: 4,096                          */
-    float
-        presence_penalty; /* 0: off                                                                         */
-    float
-        frequency_penalty; /* 0: off                                                                         */
-    uint32_t seed;   /* the same seed and logits give the same tokens; choose one where none was given */
-    bool ignore_eos; /* never end                                                                      */
-    const cairn_sampler_bias
-        *bias; /* cairn_sampler_bias[count_bias], borrowed for the call                   */
+    float temperature;       /* <= 0: greedy */
+    int32_t top_k;           /* <= 0: all */
+    float top_p;             /* 1: off */
+    float min_p;             /* 0: off */
+    float typical_p;         /* 1: off */
+    float repeat_penalty;    /* 1: off; > 0 */
+    int32_t repeat_last_n;   /* tokens that the penalties look at; 0: none; -1: 4,096 */
+    float presence_penalty;  /* 0: off */
+    float frequency_penalty; /* 0: off */
+    /* the same seed and logits give the same tokens; choose one where none was given */
+    uint32_t seed;
+    bool ignore_eos;                /* never end */
+    const cairn_sampler_bias *bias; /* cairn_sampler_bias[count_bias], borrowed for the call */
     size_t count_bias;
     const cairn_chat_prompt
-        *prompt;         /* grammar, triggers, opener and thinking tags; NULL: none. Borrowed for the
-                                        call                                                                   */
-    const char *grammar; /* without a prompt: GBNF; NULL: none                                     */
+        /* grammar, triggers, opener and thinking tags; NULL: none. Borrowed for the call */
+        *prompt;
+    const char *grammar; /* without a prompt: GBNF; NULL: none */
 } cairn_sampler_settings;
 
 /* llama-server's defaults: temperature 0.8, top_k 40, top_p 0.95, min_p 0.05, penalties off. */
@@ -98,7 +95,8 @@ uint32_t cairn_sampler_argmax(const float *logits, uint32_t count);
 
 typedef struct cairn_sampler_logprob {
     cairn_token token;
-    float logprob; /* natural logarithm of the probability at temperature 1, before any sampling step */
+    /* natural logarithm of the probability at temperature 1, before any sampling step */
+    float logprob;
 } cairn_sampler_logprob;
 
 /*
