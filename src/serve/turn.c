@@ -87,21 +87,15 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
                                  .answer_tokens = w->answer_tokens};
     if (ending == CAIRN_END_DONE) {
         cairn_status status = cairn_answer_end(job->answer, finish, &record, &times, &w->out);
-        if (status == CAIRN_OK)
-            status = speak(o, job);
-        if (status == CAIRN_OK) {
-            cairn_outbox_end(&job->outbox);
-        } else {
-            ending = status == CAIRN_CANCELLED ? CAIRN_END_STOPPED : CAIRN_END_BROKEN;
-            cairn_error error;
-            (void)cairn_error_set(&error, status, "turn/end", "the answer could not be written");
-            cairn_api_error_from(&api, &error);
+        if (status != CAIRN_OK) {
+            ending = CAIRN_END_BROKEN;
+            (void)cairn_error_set(&w->error, status, "turn/end", "the answer could not be written");
+            cairn_api_error_from(&api, &w->error);
         }
     } else if (ending == CAIRN_END_STOPPED) {
         cairn_api_error_set(&api, 503, "unavailable_error", "stopped", "The request was stopped.");
     }
-    if (ending != CAIRN_END_DONE)
-        cairn_outbox_fail(&job->outbox, &api);
+    /* Before the client hears of the end, so that whoever asks next finds it in the counts. */
     log_end(o, job, ending, &record, &times);
     cairn_metrics_request(o->metrics, ending, &record, &times);
     cairn_history_entry entry = {.id = job->id,
@@ -110,6 +104,10 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
                                  .record = record,
                                  .times = times};
     cairn_history_add(o->history, &entry);
+    if (ending == CAIRN_END_DONE && speak(o, job) == CAIRN_OK)
+        cairn_outbox_end(&job->outbox);
+    else
+        cairn_outbox_fail(&job->outbox, &api);
     cairn_request_free(w->request);
     w->request = NULL;
 }

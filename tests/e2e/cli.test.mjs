@@ -108,7 +108,7 @@ test('a synthetic model is the same for the same seed', async () => {
 });
 
 test('verify proves exactness on this machine, and its control differs', async () => {
-    const end = await runProgram(['verify', '-m', MODEL, '--json', '--tokens', '1100', '--answer', '6', '-t', '2']);
+    const end = await runProgram(['verify', '-m', MODEL, '--json', '--tokens', '1100', '--answer', '6', '-t', '1']);
     assert.equal(end.code, 0, end.out + end.err);
     const report = JSON.parse(end.out);
     assert.equal(report.passed, true);

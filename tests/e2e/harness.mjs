@@ -1,11 +1,11 @@
 // harness - starts and stops real servers for the end-to-end tests, and talks to them by fetch and by raw sockets.
 //
-// Environment: CAIRN_BIN (the program), CAIRN_MODEL (a model file). Ports are free ones; everything started is stopped.
+// Environment: CAIRN_TEST_PROGRAM (the program), CAIRN_TEST_MODEL (a model file). Ports are free ones; everything started is stopped.
 import { spawn } from 'node:child_process';
 import net from 'node:net';
 
-export const BIN = process.env.CAIRN_BIN;
-export const MODEL = process.env.CAIRN_MODEL;
+export const BIN = process.env.CAIRN_TEST_PROGRAM;
+export const MODEL = process.env.CAIRN_TEST_MODEL;
 
 // Run the program to its end; gives { code, out, err }.
 export function runProgram(args, options = {}) {
@@ -27,7 +27,7 @@ export class Server {
         server.log = '';
         server.lines = [];
         server.waiters = [];
-        server.child = spawn(BIN, ['serve', '-m', MODEL, '--port', '0', '-t', process.env.CAIRN_TEST_THREADS ?? '2', '--log-format', 'json', ...args],
+        server.child = spawn(BIN, ['serve', '-m', MODEL, '--port', '0', '-t', process.env.CAIRN_TEST_THREADS ?? '1', '--log-format', 'json', ...args],
             { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
         server.ended = new Promise((resolve) => {
             server.child.on('close', (code, signal) => resolve({ code, signal }));
