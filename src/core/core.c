@@ -191,6 +191,14 @@ static bool index_ready(cairn_core *core)
     return false;
 }
 
+/* Keep a part of the index free, so that saving and taking have room for their items. */
+static void index_clear(cairn_core *core)
+{
+    uint64_t most = core->ledger.index_bytes_max - core->ledger.index_bytes_max / 16;
+    while (core->ledger.index_bytes > most && cairn_evict_leaf(core)) {
+    }
+}
+
 /* Walk the slot's path on over tokens that the engine has decoded. */
 static void commit(cairn_core *core, cairn_request *request, uint32_t slot, const cairn_token *tokens,
                    uint32_t count, uint32_t capacity)
@@ -355,6 +363,7 @@ static cairn_status on_request(cairn_core *core, const cairn_event *event, cairn
         return cairn_error_set(reterr, CAIRN_BUSY, "core/request", "no idle slot");
     }
     start_list(core);
+    index_clear(core);
     bool keep = !prompt->no_store && prompt->mode != CAIRN_RESUME_OFF && index_ready(core);
     uint32_t space = cairn_tree_space(&core->tree, &prompt->space, keep);
     if (keep && space == CAIRN_NONE) {

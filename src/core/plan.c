@@ -187,6 +187,12 @@ static bool add_gap(loss *lost, uint32_t begin, uint32_t end)
     if (begin >= end) {
         return true;
     }
+    if (lost->count_gaps > 0 &&
+        lost->gaps[lost->count_gaps - 1].begin == end) { /* goes on above an edge's begin */
+        lost->gaps[lost->count_gaps - 1].begin = begin;
+        lost->row_tokens += end - begin;
+        return true;
+    }
     if (lost->count_gaps == sizeof lost->gaps / sizeof lost->gaps[0]) {
         return false;
     }
