@@ -16,6 +16,7 @@
 #ifndef CAIRN_SIM_POLICY_H
 #define CAIRN_SIM_POLICY_H
 
+#include "cairn/record.h"
 #include "profiles.h"
 #include "workload.h"
 
@@ -48,6 +49,8 @@ typedef struct cairn_policy_outcome {
     uint64_t held_bytes;     /* against the budget, when the request has ended                      */
     uint64_t held_peak;      /* the most since the start                                            */
     uint64_t digest;         /* cairn: of all actions so far; others: 0                             */
+    cairn_reason reason;     /* cairn: why not reused further; others: NONE                         */
+    uint32_t reason_position;
 } cairn_policy_outcome;
 
 typedef struct cairn_policy {

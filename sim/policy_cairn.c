@@ -406,6 +406,8 @@ static cairn_status ask(run_state *run)
     }
     run->slot = decision->slot;
     run->out.reused = run->first_read;
+    run->out.reason = decision->reason;
+    run->out.reason_position = decision->reason_position;
     for (uint32_t done = 0; status == CAIRN_OK && done < request->answer_tokens;) {
         uint32_t left = request->answer_tokens - done;
         uint32_t n = left < ANSWER_STEP_TOKENS ? left : ANSWER_STEP_TOKENS;
