@@ -327,6 +327,7 @@ void narrow(const Template &tmpl, const Request &request, const common_chat_temp
 std::vector<const char *> items_of(const std::vector<std::string> &texts)
 {
     std::vector<const char *> items;
+    items.reserve(texts.size());
     for (const std::string &text : texts) {
         items.push_back(text.c_str());
     }

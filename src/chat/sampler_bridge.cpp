@@ -230,11 +230,13 @@ void grammar_set(cairn_sampler &sampler, const cairn_sampler_settings &settings)
                 }
                 trigger = regex_escape(trigger);
             } else if (prompt->triggers[i].kind == CAIRN_CHAT_TRIGGER_PATTERN_FULL && !trigger.empty()) {
-                trigger = (trigger.front() != '^' ? "^" : "") + trigger + (trigger.back() != '$' ? "$" : "");
+                trigger.insert(0, trigger.front() != '^' ? "^" : "");
+                trigger += trigger.back() != '$' ? "$" : "";
             }
             patterns.push_back(trigger);
         }
         std::vector<const char *> list;
+        list.reserve(patterns.size());
         for (const std::string &pattern : patterns) {
             list.push_back(pattern.c_str());
         }

@@ -328,6 +328,30 @@ static void log_probabilities_are_sorted_and_add_up(void **state)
     assert_true(own < top[0].logprob);
 }
 
+static void a_model_s_own_texts_are_used_or_chatml(void **state)
+{
+    (void)state;
+    const char *own = llama_model_chat_template(model, NULL);
+    cairn_chat_source source = {.model = model};
+    cairn_chat *chat = NULL;
+    cairn_error error;
+    assert_int_equal(cairn_chat_open(&source, &chat, &error), CAIRN_OK);
+    assert_int_equal(cairn_chat_get_caps(chat)->is_fallback, own == NULL);
+    if (own != NULL) {
+        assert_string_equal(cairn_chat_get_template(chat), own);
+    }
+    cairn_chat_close(chat);
+    /* the begin and end tokens come from the vocabulary, whatever is said */
+    source.template_text = "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}";
+    source.eos_text = "wrong";
+    assert_int_equal(cairn_chat_open(&source, &chat, &error), CAIRN_OK);
+    cairn_chat_prompt *prompt = test_render(chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"U\"}]}");
+    const struct llama_vocab *vocab = llama_model_get_vocab(model);
+    assert_string_equal(prompt->text + 1, llama_vocab_get_text(vocab, llama_vocab_eos(vocab)));
+    cairn_chat_prompt_free(prompt);
+    cairn_chat_close(chat);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +362,7 @@ int main(void)
         cmocka_unit_test(a_grammar_allows_only_what_it_says),
         cmocka_unit_test(a_lazy_grammar_waits_for_its_trigger_outside_of_reasoning),
         cmocka_unit_test(the_grammar_of_a_format_starts_behind_the_opener),
+        cmocka_unit_test(a_model_s_own_texts_are_used_or_chatml),
         cmocka_unit_test(bad_settings_are_named),
         cmocka_unit_test(log_probabilities_are_sorted_and_add_up),
     };
