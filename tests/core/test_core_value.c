@@ -93,8 +93,9 @@ static void a_flood_of_single_prompts_leaves_the_conversation(void **state)
             talk_words(2000 + i, answer, 20);
             cairn_decision decision = driver_ask(&d, &prompt.prompt, answer, 20);
             if (getenv("CAIRN_VERBOSE") != NULL) {
-                printf("%u: prompt %u divergence %u resume %u %s at %u\n", i, decision.prompt_tokens, decision.divergence,
-                       decision.resume, cairn_reason_word(decision.reason), decision.reason_position);
+                printf("%u: prompt %u divergence %u resume %u %s at %u\n", i, decision.prompt_tokens,
+                       decision.divergence, decision.resume, cairn_reason_word(decision.reason),
+                       decision.reason_position);
             }
             known += whole;
             reused += decision.resume;
