@@ -82,8 +82,8 @@ static cairn_status run_save(cairn_request *request, const cairn_todo *todo, cai
     cairn_status status;
     uint64_t begin_ns = cairn_cache_now_ns(cache);
     if (action->kind == CAIRN_ACTION_TAKE) {
-        status = cairn_mover_take(&cache->mover, action->slot, action->begin, action->blob, action->bytes,
-                                  &moved, NULL);
+        cairn_mover_state state = {.slot = action->slot, .length = action->begin, .blob = action->blob};
+        status = cairn_mover_take(&cache->mover, &state, action->bytes, &moved, NULL);
     } else {
         cairn_mover_rows rows = {
             .slot = action->slot, .blob = action->blob, .begin = action->begin, .end = action->end};
@@ -157,8 +157,10 @@ static cairn_status resume_action(cairn_request *request, const cairn_action *ac
                                  .use_end = action->use_end};
         return cairn_mover_load_rows(&cache->mover, &rows, ret_moved, NULL);
     }
-    case CAIRN_ACTION_RESTORE:
-        return cairn_mover_restore(&cache->mover, action->slot, action->begin, action->blob, ret_moved, NULL);
+    case CAIRN_ACTION_RESTORE: {
+        cairn_mover_state state = {.slot = action->slot, .length = action->begin, .blob = action->blob};
+        return cairn_mover_restore(&cache->mover, &state, ret_moved, NULL);
+    }
     default:
         return CAIRN_INTERNAL; /* not one that resumes: stopped by the caller */
     }

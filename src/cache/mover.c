@@ -15,30 +15,31 @@ static cairn_status reserve(const cairn_mover *mover, cairn_tier_id blob, uint64
     return cairn_tier_ram_reserve(mover->ram, blob, room_bytes, ret_room, reterr);
 }
 
-cairn_status cairn_mover_take(const cairn_mover *mover, uint32_t slot, uint32_t length, cairn_tier_id blob,
-                              uint64_t bytes_max, cairn_moved *ret_moved, cairn_error *reterr)
+cairn_status cairn_mover_take(const cairn_mover *mover, const cairn_mover_state *state, uint64_t bytes_max,
+                              cairn_moved *ret_moved, cairn_error *reterr)
 {
     cairn_engine *engine = mover->engine;
-    if (!CAIRN_EXPECT(engine->ops->length(engine, slot) == length)) {
-        return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: take", "slot %u isn't at %u", slot,
-                               length);
+    if (!CAIRN_EXPECT(engine->ops->length(engine, state->slot) == state->length)) {
+        return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: take", "slot %u isn't at %u",
+                               state->slot, state->length);
     }
-    uint64_t size = engine->ops->state_size(engine, slot);
+    uint64_t size = engine->ops->state_size(engine, state->slot);
     if (size == 0) {
-        return cairn_error_set(reterr, CAIRN_UNSUPPORTED, "cache/mover: take", "no state at %u", length);
+        return cairn_error_set(reterr, CAIRN_UNSUPPORTED, "cache/mover: take", "no state at %u",
+                               state->length);
     }
-    uint8_t *room;
-    cairn_status status = reserve(mover, blob, size, bytes_max, &room, reterr);
+    uint8_t *room = NULL;
+    cairn_status status = reserve(mover, state->blob, size, bytes_max, &room, reterr);
     if (status != CAIRN_OK) {
         return status;
     }
-    status = engine->ops->state_get(engine, slot, room, size, reterr);
+    status = engine->ops->state_get(engine, state->slot, room, size, reterr);
     if (status != CAIRN_OK) {
-        cairn_tier_ram_drop(mover->ram, blob);
+        cairn_tier_ram_drop(mover->ram, state->blob);
         return status;
     }
     ret_moved->bytes = size;
-    ret_moved->held_bytes = cairn_tier_ram_settle(mover->ram, blob, size);
+    ret_moved->held_bytes = cairn_tier_ram_settle(mover->ram, state->blob, size);
     return CAIRN_OK;
 }
 
@@ -54,7 +55,7 @@ cairn_status cairn_mover_save_rows(const cairn_mover *mover, const cairn_mover_r
     if (size.buffer_bytes == 0) {
         return cairn_error_set(reterr, CAIRN_UNSUPPORTED, "cache/mover: save rows", "the engine has none");
     }
-    uint8_t *room;
+    uint8_t *room = NULL;
     cairn_status status = reserve(mover, rows->blob, size.buffer_bytes, bytes_max, &room, reterr);
     if (status != CAIRN_OK) {
         return status;
@@ -83,8 +84,8 @@ cairn_status cairn_mover_load_rows(const cairn_mover *mover, const cairn_mover_r
         return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: load rows", "slot %u isn't at %u",
                                rows->slot, rows->use_begin);
     }
-    const uint8_t *bytes;
-    uint64_t size;
+    const uint8_t *bytes = NULL;
+    uint64_t size = 0;
     cairn_status status = cairn_tier_ram_pin(mover->ram, rows->blob, &bytes, &size, reterr);
     if (status != CAIRN_OK) {
         return status;
@@ -97,22 +98,22 @@ cairn_status cairn_mover_load_rows(const cairn_mover *mover, const cairn_mover_r
     return status;
 }
 
-cairn_status cairn_mover_restore(const cairn_mover *mover, uint32_t slot, uint32_t length, cairn_tier_id blob,
+cairn_status cairn_mover_restore(const cairn_mover *mover, const cairn_mover_state *state,
                                  cairn_moved *ret_moved, cairn_error *reterr)
 {
     cairn_engine *engine = mover->engine;
-    if (!CAIRN_EXPECT(engine->ops->length(engine, slot) == length)) {
-        return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: restore", "slot %u isn't at %u", slot,
-                               length);
+    if (!CAIRN_EXPECT(engine->ops->length(engine, state->slot) == state->length)) {
+        return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: restore", "slot %u isn't at %u",
+                               state->slot, state->length);
     }
-    const uint8_t *bytes;
-    uint64_t size;
-    cairn_status status = cairn_tier_ram_pin(mover->ram, blob, &bytes, &size, reterr);
+    const uint8_t *bytes = NULL;
+    uint64_t size = 0;
+    cairn_status status = cairn_tier_ram_pin(mover->ram, state->blob, &bytes, &size, reterr);
     if (status != CAIRN_OK) {
         return status;
     }
-    status = engine->ops->state_set(engine, slot, length, bytes, size, reterr);
-    cairn_tier_ram_unpin(mover->ram, blob);
+    status = engine->ops->state_set(engine, state->slot, state->length, bytes, size, reterr);
+    cairn_tier_ram_unpin(mover->ram, state->blob);
     ret_moved->bytes = size;
     ret_moved->held_bytes = 0;
     return status;

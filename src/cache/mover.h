@@ -29,10 +29,21 @@ typedef struct cairn_moved {
     uint64_t held_bytes; /* saves: what the tier holds for the blob now */
 } cairn_moved;
 
-/* Save the state of `slot`, whose length is `length`, as `blob`; at most bytes_max may be held for it. */
-CAIRN_MUST_CHECK cairn_status cairn_mover_take(const cairn_mover *mover, uint32_t slot, uint32_t length,
-                                               cairn_tier_id blob, uint64_t bytes_max, cairn_moved *ret_moved,
+/* The state of `slot` at `length`, and its blob. */
+typedef struct cairn_mover_state {
+    uint32_t slot;
+    uint32_t length;
+    cairn_tier_id blob;
+} cairn_mover_state;
+
+/* Save the state of the slot, whose length it is, as the blob; at most bytes_max may be held for it. */
+CAIRN_MUST_CHECK cairn_status cairn_mover_take(const cairn_mover *mover, const cairn_mover_state *state,
+                                               uint64_t bytes_max, cairn_moved *ret_moved,
                                                cairn_error *reterr);
+
+/* Set the state of the slot at that length from the blob. */
+CAIRN_MUST_CHECK cairn_status cairn_mover_restore(const cairn_mover *mover, const cairn_mover_state *state,
+                                                  cairn_moved *ret_moved, cairn_error *reterr);
 
 typedef struct cairn_mover_rows {
     uint32_t slot;
@@ -49,10 +60,5 @@ CAIRN_MUST_CHECK cairn_status cairn_mover_save_rows(const cairn_mover *mover, co
 /* Append rows [use_begin, use_end) of the blob to the slot. */
 CAIRN_MUST_CHECK cairn_status cairn_mover_load_rows(const cairn_mover *mover, const cairn_mover_rows *rows,
                                                     cairn_moved *ret_moved, cairn_error *reterr);
-
-/* Set the state of `slot` at `length` from `blob`. */
-CAIRN_MUST_CHECK cairn_status cairn_mover_restore(const cairn_mover *mover, uint32_t slot, uint32_t length,
-                                                  cairn_tier_id blob, cairn_moved *ret_moved,
-                                                  cairn_error *reterr);
 
 #endif

@@ -331,7 +331,7 @@ static cairn_status ops_put(cairn_tier *tier, cairn_tier_id id, const uint8_t *b
     if (id == 0 || size == 0) {
         return cairn_error_set(reterr, CAIRN_INVALID, "store/ram: put", NULL);
     }
-    uint8_t *room;
+    uint8_t *room = NULL;
     cairn_status status = cairn_tier_ram_reserve(ram, id, size, &room, reterr);
     if (status == CAIRN_OK) {
         memcpy(room, bytes, (size_t)size);
@@ -344,8 +344,8 @@ static cairn_status ops_get(cairn_tier *tier, cairn_tier_id id, uint8_t *out, ui
                             uint64_t *ret_size, cairn_error *reterr)
 {
     cairn_tier_ram *ram = (cairn_tier_ram *)tier;
-    const uint8_t *bytes;
-    uint64_t size;
+    const uint8_t *bytes = NULL;
+    uint64_t size = 0;
     cairn_status status = cairn_tier_ram_pin(ram, id, &bytes, &size, reterr);
     if (status != CAIRN_OK) {
         return status;

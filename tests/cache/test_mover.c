@@ -49,6 +49,20 @@ static void read_tokens(fixture *f, uint32_t slot, uint32_t count)
     assert_ok(f->engine->ops->decode(f->engine, &piece, 1, NULL));
 }
 
+static cairn_status take(fixture *f, uint32_t slot, uint32_t length, cairn_tier_id blob, uint64_t bytes_max,
+                         cairn_moved *ret_moved)
+{
+    cairn_mover_state state = {.slot = slot, .length = length, .blob = blob};
+    return cairn_mover_take(&f->mover, &state, bytes_max, ret_moved, NULL);
+}
+
+static cairn_status restore(fixture *f, uint32_t slot, uint32_t length, cairn_tier_id blob,
+                            cairn_moved *ret_moved)
+{
+    cairn_mover_state state = {.slot = slot, .length = length, .blob = blob};
+    return cairn_mover_restore(&f->mover, &state, ret_moved, NULL);
+}
+
 static void state_and_rows_move_to_another_slot(void **state)
 {
     (void)state;
@@ -56,7 +70,7 @@ static void state_and_rows_move_to_another_slot(void **state)
     begin(&f);
     cairn_moved moved;
     read_tokens(&f, 0, 40);
-    assert_ok(cairn_mover_take(&f.mover, 0, 40, 1, 10000, &moved, NULL));
+    assert_ok(take(&f, 0, 40, 1, 10000, &moved));
     assert_int_equal(moved.bytes, 64);
     assert_true(moved.held_bytes > 64 && moved.held_bytes <= 10000);
     cairn_mover_rows all = {.slot = 0, .blob = 2, .begin = 0, .end = 40};
@@ -66,7 +80,7 @@ static void state_and_rows_move_to_another_slot(void **state)
     cairn_mover_rows rest = {.slot = 1, .blob = 2, .begin = 0, .end = 40, .use_begin = 25, .use_end = 40};
     assert_ok(cairn_mover_load_rows(&f.mover, &first, &moved, NULL));
     assert_ok(cairn_mover_load_rows(&f.mover, &rest, &moved, NULL));
-    assert_ok(cairn_mover_restore(&f.mover, 1, 40, 1, &moved, NULL));
+    assert_ok(restore(&f, 1, 40, 1, &moved));
     read_tokens(&f, 0, 3);
     uint64_t expected = cairn_replica_digest(f.engine, 0, 2);
     read_tokens(&f, 1, 3);
@@ -80,20 +94,20 @@ static void save_without_room_leaves_nothing_behind(void **state)
     fixture f;
     begin(&f);
     cairn_moved moved;
-    assert_status(cairn_mover_take(&f.mover, 0, 0, 1, 10000, &moved, NULL), CAIRN_UNSUPPORTED);
+    assert_status(take(&f, 0, 0, 1, 10000, &moved), CAIRN_UNSUPPORTED);
     read_tokens(&f, 0, 10);
-    assert_status(cairn_mover_take(&f.mover, 0, 10, 1, 64, &moved, NULL), CAIRN_NOSPACE);
+    assert_status(take(&f, 0, 10, 1, 64, &moved), CAIRN_NOSPACE);
     cairn_mover_rows rows = {.slot = 0, .blob = 2, .begin = 0, .end = 10};
     assert_status(cairn_mover_save_rows(&f.mover, &rows, 459, &moved, NULL), CAIRN_NOSPACE);
     f.heap.bytes_max = f.heap.bytes;
-    assert_status(cairn_mover_take(&f.mover, 0, 10, 1, 10000, &moved, NULL), CAIRN_NOSPACE);
+    assert_status(take(&f, 0, 10, 1, 10000, &moved), CAIRN_NOSPACE);
     f.heap.bytes_max = 1 << 20;
     cairn_replica_fail(f.engine, CAIRN_REPLICA_STATE_GET, 1, CAIRN_ENGINE);
-    assert_status(cairn_mover_take(&f.mover, 0, 10, 1, 10000, &moved, NULL), CAIRN_ENGINE);
+    assert_status(take(&f, 0, 10, 1, 10000, &moved), CAIRN_ENGINE);
     cairn_replica_fail(f.engine, CAIRN_REPLICA_ROWS_EXPORT, 1, CAIRN_ENGINE);
     assert_status(cairn_mover_save_rows(&f.mover, &rows, 10000, &moved, NULL), CAIRN_ENGINE);
     assert_int_equal(blobs(&f), 0);
-    assert_ok(cairn_mover_take(&f.mover, 0, 10, 1, 10000, &moved, NULL)); /* the slot is as it was */
+    assert_ok(take(&f, 0, 10, 1, 10000, &moved)); /* the slot is as it was */
     end(&f);
 }
 
@@ -104,7 +118,7 @@ static void damaged_or_missing_bytes_never_reach_the_engine(void **state)
     begin(&f);
     cairn_moved moved;
     read_tokens(&f, 0, 10);
-    assert_ok(cairn_mover_take(&f.mover, 0, 10, 1, 10000, &moved, NULL));
+    assert_ok(take(&f, 0, 10, 1, 10000, &moved));
     cairn_mover_rows rows = {.slot = 0, .blob = 2, .begin = 0, .end = 10};
     assert_ok(cairn_mover_save_rows(&f.mover, &rows, 10000, &moved, NULL));
     for (cairn_tier_id id = 1; id <= 2; id++) {
@@ -117,8 +131,8 @@ static void damaged_or_missing_bytes_never_reach_the_engine(void **state)
     rows.slot = 1;
     rows.use_end = 10;
     assert_status(cairn_mover_load_rows(&f.mover, &rows, &moved, NULL), CAIRN_CORRUPT);
-    assert_status(cairn_mover_restore(&f.mover, 0, 10, 1, &moved, NULL), CAIRN_CORRUPT);
-    assert_status(cairn_mover_restore(&f.mover, 0, 10, 3, &moved, NULL), CAIRN_NOTFOUND);
+    assert_status(restore(&f, 0, 10, 1, &moved), CAIRN_CORRUPT);
+    assert_status(restore(&f, 0, 10, 3, &moved), CAIRN_NOTFOUND);
     const cairn_replica_counters *counters = cairn_replica_counters_get(f.engine);
     assert_int_equal(counters->calls[CAIRN_REPLICA_ROWS_IMPORT] + counters->calls[CAIRN_REPLICA_STATE_SET],
                      0);
