@@ -48,6 +48,7 @@ uint64_t cairn_ledger_headroom(const cairn_ledger *ledger)
 void cairn_ledger_step(cairn_ledger *ledger)
 {
     ledger->dropping_bytes = 0;
+    ledger->reserving_bytes = 0;
 }
 
 static void note_peak(cairn_ledger *ledger)
@@ -64,6 +65,7 @@ bool cairn_ledger_reserve(cairn_ledger *ledger, uint64_t bytes)
         return false;
     }
     ledger->reserved_bytes += bytes;
+    ledger->reserving_bytes += bytes;
     note_peak(ledger);
     return true;
 }
@@ -72,6 +74,7 @@ void cairn_ledger_unreserve(cairn_ledger *ledger, uint64_t bytes)
 {
     CAIRN_ASSERT(ledger->reserved_bytes >= bytes);
     ledger->reserved_bytes -= bytes;
+    ledger->reserving_bytes -= bytes < ledger->reserving_bytes ? bytes : ledger->reserving_bytes;
 }
 
 void cairn_ledger_settle(cairn_ledger *ledger, uint64_t reserved, uint64_t held, bool rows)
@@ -116,8 +119,12 @@ void cairn_ledger_buffer_release(cairn_ledger *ledger)
 
 bool cairn_ledger_index_grow(cairn_ledger *ledger, uint64_t bytes)
 {
+    /* The index grows now. What is dropped in this step is freed later, but before what is reserved takes its place. */
+    uint64_t still_there = ledger->dropping_bytes > ledger->reserving_bytes
+                               ? ledger->dropping_bytes - ledger->reserving_bytes
+                               : 0;
     if (bytes > ledger->index_bytes_max || ledger->index_bytes > ledger->index_bytes_max - bytes ||
-        !cairn_ledger_fits(ledger, bytes + ledger->dropping_bytes)) {
+        !cairn_ledger_fits(ledger, bytes + still_there)) {
         return false;
     }
     ledger->index_bytes += bytes;

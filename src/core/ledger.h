@@ -27,7 +27,8 @@ typedef struct cairn_ledger {
     uint64_t buffer_bytes; /* reserved for transfers now                                           */
     uint32_t buffer_users; /* transfers that share it: they run one after another                  */
     uint64_t index_bytes;
-    uint64_t dropping_bytes; /* released in this step, but not freed before its list is carried out    */
+    uint64_t dropping_bytes;  /* released in this step, but not freed before its list is carried out   */
+    uint64_t reserving_bytes; /* reserved in this step, to be allocated when its list is carried out   */
     uint64_t peak_bytes;
 } cairn_ledger;
 

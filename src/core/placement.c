@@ -269,6 +269,10 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
     bool starts = cairn_boundary_message(kinds.kinds); /* edits start where messages do */
     bool pays = (starts && chance < 0.05 ? 0.05 * reading : gain) > core->costs.take_ns;
     bool insured = core->costs.take_ns <= insurance * reading;
+    /* Rather at the message start that comes next, as long as the gap stays under the bound of law 12. */
+    bool better = !starts && next - before <= 512 &&
+                  cairn_boundary_message(cairn_boundary_at(request->prompt, next).kinds);
+    insured = insured && !better;
     if (position - before < NEAR && before > 0 && position != request->branch) {
         return;
     }
