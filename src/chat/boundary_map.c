@@ -26,9 +26,10 @@ static void put(cairn_boundary *out, size_t *count, const cairn_chat_boundary *b
     };
 }
 
-cairn_status cairn_chat_boundaries_map(const uint32_t *token_bytes, size_t count_tokens, uint64_t text_bytes,
-                                       const cairn_chat_boundary *boundaries, size_t count_boundaries,
-                                       cairn_boundary *out, size_t *ret_count)
+/* three arrays and their lengths: a struct would be made for one call */
+cairn_status cairn_chat_boundaries_map( // NOLINT(readability-function-size)
+    const uint32_t *token_bytes, size_t count_tokens, uint64_t text_bytes,
+    const cairn_chat_boundary *boundaries, size_t count_boundaries, cairn_boundary *out, size_t *ret_count)
 {
     *ret_count = 0;
     if (count_tokens > UINT32_MAX) {

@@ -486,7 +486,9 @@ static void kwargs_add(const json &object, const std::string &path, Request &req
                                                 "add_generation_prompt"};
     for (const auto &[name, value] : object.items()) {
         if (taken.count(name) != 0 || name.compare(0, 10, "cairn_now_") == 0) {
-            refuse(path + "." + name, "is set by the server");
+            std::string field = path;
+            field.append(".").append(name);
+            refuse(field, "is set by the server");
         }
         request.kwargs[name] = value.dump_safe();
     }
