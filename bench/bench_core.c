@@ -157,7 +157,7 @@ static void bench_lookup(void)
 
 static void bench_index(void)
 {
-    cairn_token *tokens = malloc(MILLION * sizeof *tokens);
+    cairn_token *tokens = cairn_mem_array(cairn_mem_default(), MILLION, sizeof *tokens);
     check(tokens != NULL, "no memory");
     cairn_rng rng;
     cairn_rng_init(&rng, 2);
@@ -170,7 +170,7 @@ static void bench_index(void)
     (void)printf("core,index with one path of %u tokens and %llu states,%.2f,bytes a token\n", MILLION,
                  (unsigned long long)stats.states, (double)stats.index_bytes / (double)stats.tokens);
     cairn_core_free(core);
-    free(tokens);
+    cairn_mem_array_release(cairn_mem_default(), tokens, MILLION, sizeof *tokens);
 }
 
 int main(void)

@@ -37,7 +37,7 @@ static cairn_status verify_ledger(const cairn_core *core, cairn_error *reterr)
         if (segment->alive) {
             held_rows += segment->pending ? 0 : segment->bytes;
             reserved += segment->pending ? segment->bytes : 0;
-            writing_rows += segment->pending ? 1 : 0;
+            writing_rows += segment->pending && !segment->fetching ? 1 : 0;
             CHECK(!segment->chosen, i);
             CHECK(segment->count_covers > 0 || segment->doomed, i);
         }
