@@ -77,7 +77,7 @@ if(CAIRN_LLAMA STREQUAL "npm")
 elseif(CAIRN_LLAMA STREQUAL "source")
   cairn_llama_checkout(all)
   foreach(off LLAMA_BUILD_TESTS LLAMA_BUILD_TOOLS LLAMA_BUILD_EXAMPLES LLAMA_BUILD_SERVER LLAMA_BUILD_APP
-              LLAMA_CURL LLAMA_OPENSSL LLAMA_BUILD_UI)
+              LLAMA_CURL LLAMA_OPENSSL LLAMA_BUILD_UI GGML_OPENMP) # as the prebuilt ones: ggml's own threads
     set(${off} OFF CACHE BOOL "llama.cpp: not needed by cairn" FORCE)
   endforeach()
   set(LLAMA_BUILD_COMMON ON CACHE BOOL "llama.cpp: the chat library" FORCE)
