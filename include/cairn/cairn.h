@@ -43,6 +43,15 @@ extern "C" {
 typedef struct cairn_cache cairn_cache;
 typedef struct cairn_request cairn_request;
 
+/* A directory that keeps what memory forgets: over restarts, crashes and a small ram_bytes_max. */
+typedef struct cairn_cache_disk {
+    const char *dir;            /* made when it is not there; several processes may share it            */
+    uint64_t bytes_max;         /* of all files                                                         */
+    uint64_t written_day_bytes; /* written in a day; 0: no limit                                        */
+    const uint8_t *key;         /* uint8_t[32]: encrypt what is written; NULL: don't. Copied            */
+    void *io;                   /* a file table (src/base/io.h) for tests; NULL: the machine's files    */
+} cairn_cache_disk;
+
 typedef struct cairn_cache_options {
     uint64_t ram_bytes_max;        /* cap over everything the cache holds in memory, peaks included      */
     uint32_t grid_tokens;          /* 0: the engine's batch size                                         */
@@ -51,6 +60,7 @@ typedef struct cairn_cache_options {
     uint64_t map_bytes_min;        /* saved blocks from here on get pages of their own; 0: 1 MiB         */
     uint64_t (*now_ns)(void *ctx); /* monotonic; NULL: the system's                                 */
     void *now_ctx;
+    const cairn_cache_disk *disk; /* borrowed for the call; NULL: keep nothing on disk                 */
 } cairn_cache_options;
 
 typedef enum cairn_phase {
@@ -70,8 +80,19 @@ typedef struct cairn_cache_stats {
     uint64_t states_taken, states_skipped, states_dropped, restores, restores_failed;
 } cairn_cache_stats;
 
+/* The disk tier. All 0 when there is none. */
+typedef struct cairn_cache_disk_stats {
+    uint64_t blobs, states, bytes, bytes_max;
+    uint64_t written_today_bytes, written_day_bytes;
+    uint64_t kept, fetched, fetched_bytes, fetch_failures, set_aside, evicted;
+    uint64_t failures;      /* writes that did not work; the server goes on without them                */
+    cairn_error last_error; /* of the last of them                                                      */
+} cairn_cache_disk_stats;
+
 /*
- * Make a cache over an engine.
+ * Make a cache over an engine. Where the disk's directory can't be used the cache is made without it:
+ * cairn_cache_disk_stats_get then tells why in last_error.
+ *
  * Errors  CAIRN_INVALID (options), CAIRN_NOMEM
  */
 CAIRN_MUST_CHECK cairn_status cairn_cache_new(cairn_mem *mem, cairn_engine *engine,
@@ -96,12 +117,24 @@ CAIRN_MUST_CHECK cairn_status cairn_cache_begin(cairn_cache *cache, const cairn_
  * Do one bounded unit of work for each request: a transfer, or one decode for all those that read
  * or answer. Requests in READY, FAILED and ENDED are skipped.
  * After   a request whose decode failed is in phase FAILED; others are not affected.
- * Errors  CAIRN_ENGINE when a request failed (cairn_request_error tells which and why)
+ *         One that only shared a decode with a failing one goes on by itself
+ * Errors  that of a request that failed (cairn_request_error tells which and why); CAIRN_CANCELLED when
+ *         the engine was interrupted: then no request failed, the next steps go on with them
  */
 CAIRN_MUST_CHECK cairn_status cairn_cache_step(cairn_cache *cache, cairn_request *const *requests,
                                                uint32_t count, cairn_error *reterr);
 /* End it in any phase. What was read stays known; the slot is free for others. Can't fail. */
 void cairn_cache_end(cairn_cache *cache, cairn_request *request, cairn_ending ending);
+
+/*
+ * Work that may wait, a small piece of it: hands what the slots hold to the disk's writer. Call it when there is
+ * nothing else to do. Gives true while there is more to do at once.
+ */
+bool cairn_cache_idle(cairn_cache *cache);
+/* The same until all is on disk or `timeout_ns` has passed: before the program ends. Gives true when all is. */
+bool cairn_cache_flush(cairn_cache *cache, uint64_t timeout_ns);
+/* How the disk tier does. */
+void cairn_cache_disk_stats_get(const cairn_cache *cache, cairn_cache_disk_stats *ret_stats);
 
 /* Where the request is now. */
 cairn_phase cairn_request_phase(const cairn_request *request);

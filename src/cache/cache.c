@@ -164,6 +164,27 @@ static cairn_status check_engine(const cairn_engine *engine, cairn_error *reterr
     return CAIRN_OK;
 }
 
+/* The disk tier, where one is asked for and can be had; else why not is kept. */
+static void keeper_open(cairn_cache *cache)
+{
+    const cairn_cache_disk *disk = cache->options.disk;
+    cache->options.disk = NULL; /* was borrowed for this call */
+    if (disk == NULL || cache->options.off) {
+        return;
+    }
+    uint64_t buffers = cairn_keeper_buffer_bytes(cache->engine);
+    cairn_status status = CAIRN_OK;
+    if (buffers > cache->options.ram_bytes_max / 2) {
+        status = cairn_error_set(&cache->keeper_error, CAIRN_NOSPACE, "cache: disk",
+                                 "its buffers need %llu MiB, more than half of the memory for the cache",
+                                 (unsigned long long)(buffers >> 20));
+    }
+    if (status == CAIRN_OK) {
+        status = cairn_keeper_new(cache, disk, &cache->keeper, &cache->keeper_error);
+    }
+    (void)status; /* the cache goes on without */
+}
+
 static cairn_status build(cairn_cache *cache, cairn_error *reterr)
 {
     uint32_t slots = cache->engine->info.slots;
@@ -185,6 +206,7 @@ static cairn_status build(cairn_cache *cache, cairn_error *reterr)
     if (cache->active == NULL || cache->pieces == NULL || cache->owners == NULL || cache->step == NULL) {
         return cairn_error_set(reterr, CAIRN_NOMEM, "cache: new", NULL);
     }
+    keeper_open(cache);
     cache->own_bytes = cache->heap.bytes - cairn_tier_ram_table_bytes(cache->ram);
     cache->fixed_bytes = cache->heap.bytes;
     uint64_t sixteenth = cache->options.ram_bytes_max / 16;
@@ -226,6 +248,7 @@ void cairn_cache_free(cairn_cache *cache)
     for (uint32_t i = 0; cache->active != NULL && i < slots; i++) {
         CAIRN_ASSERT(cache->active[i] == NULL);
     }
+    cairn_keeper_free(cache->keeper);
     cairn_core_free(cache->core);
     cairn_tier_ram_free(cache->ram);
     cairn_mem_array_release(&cache->heap.mem, cache->active, slots, sizeof *cache->active);
@@ -261,6 +284,9 @@ cairn_status cairn_cache_forget(cairn_cache *cache, const cairn_namespace *space
     cairn_event event = {.kind = CAIRN_EVENT_FORGET, .all = space == NULL};
     if (space != NULL) {
         event.space = *space;
+    }
+    if (cache->keeper != NULL) {
+        cairn_keeper_forget(cache->keeper, space);
     }
     return cairn_cache_tell_drops(cache, &event, reterr);
 }

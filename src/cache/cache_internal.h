@@ -7,10 +7,12 @@
  *
  *   cache.c          new, free, stats, verify
  *   cache_request.c  begin, step, push, end
+ *   cache_disk.c     the disk tier: before a request is planned, and when there is nothing to do
  *   cache_actions.c  carries a request's list out, up to its next READ or READY
  *   cache_batch.c    the pieces of one step, decoded together; what to do when that fails
  *   cache_record.c   what a request reused and why, counted where it happens
  *   mover.c          bytes between engine and tier
+ *   keeper.c         what slots hold, to disk; keeper_fetch.c: back, before a request is planned
  *
  * Owner    a request belongs to its cache until it is ended, then to the caller
  * Thread   the thread that owns the engine
@@ -20,6 +22,7 @@
 #ifndef CAIRN_CACHE_INTERNAL_H
 #define CAIRN_CACHE_INTERNAL_H
 
+#include "cache/keeper.h"
 #include "cache/mover.h"
 #include "cairn/cairn.h"
 #include "core/core.h"
@@ -50,6 +53,9 @@ struct cairn_cache {
     cairn_tier_ram *ram;
     cairn_core *core;
     cairn_mover mover;
+    cairn_keeper *keeper; /* NULL: no disk tier                                                          */
+    cairn_error keeper_error; /* why there is none although one was asked for                            */
+    uint32_t fetching; /* requests that wait for blobs from disk, and have no slot yet                */
     cairn_cache_sink sink;
     cairn_request **active; /* cairn_request *[slots], by slot; NULL: idle                               */
     cairn_piece *pieces;    /* cairn_piece[slots]: of the decode in hand                                 */
@@ -92,6 +98,10 @@ struct cairn_request {
     uint64_t resume_ns; /* spent on the actions between RESET and RESTORE                             */
     uint32_t failures;  /* of those actions                                                           */
 
+    cairn_fetch fetch; /* blobs from disk that its plan waits for                                       */
+    bool fetches;      /* it is one of cache->fetching                                                  */
+    bool from_disk;    /* some of them came: what it resumes from memory was on disk                    */
+
     cairn_token *answer; /* tokens pushed so far: replayed when the slot is lost by another's fault      */
     uint32_t answer_room, answer_count;
     uint32_t answer_next; /* the next of them to decode                                                  */
@@ -133,6 +143,15 @@ void cairn_cache_sink_set(cairn_cache *cache, const cairn_cache_sink *sink);
 
 /* Give a request to the core, again when it was known before. Not ended on failure. */
 CAIRN_MUST_CHECK cairn_status cairn_request_plan(cairn_request *request, uint32_t slot, cairn_error *reterr);
+
+/* --- cache_disk.c ----------------------------------------------------------------------------------------- */
+
+/* Does the disk hold more of this prompt than memory? Then the request fetches before it is planned. */
+bool cairn_request_seek(cairn_request *request);
+/* Fetch one blob. Gives false when there is nothing more to fetch: it can be planned. */
+bool cairn_request_fetch(cairn_request *request);
+/* Give up what is not fetched yet. */
+void cairn_request_fetch_end(cairn_request *request);
 
 /* --- cache_actions.c -------------------------------------------------------------------------------------- */
 

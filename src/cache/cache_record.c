@@ -21,7 +21,8 @@ void cairn_record_decision(cairn_request *request)
     record->prompt_tokens = decision->prompt_tokens;
     record->divergence = decision->divergence;
     record->least = decision->least;
-    record->source = decision->source;
+    bool was_on_disk = request->from_disk && decision->source == CAIRN_SOURCE_RAM;
+    record->source = was_on_disk ? CAIRN_SOURCE_DISK : decision->source;
     record->slot = decision->slot;
     record->reason = decision->reason;
     record->reason_position = decision->reason_position;

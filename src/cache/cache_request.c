@@ -58,6 +58,10 @@ static void finish(cairn_request *request, cairn_ending ending)
     request->resume_ns = 0;
     request->id = 0;
     cache->active[request->slot] = NULL;
+    if (cache->keeper != NULL) {
+        cairn_keeper_saw_read(cache->keeper, request->record.read, request->record.read_ns);
+        cairn_keeper_note(cache->keeper, request->slot);
+    }
 }
 
 /* The shortest length to which the slot can be cut now without a state; UINT32_MAX: it can't be cut. */
@@ -118,6 +122,30 @@ cairn_status cairn_request_plan(cairn_request *request, uint32_t slot, cairn_err
     return status == CAIRN_OK ? cairn_request_advance(request, CAIRN_EXTENT_SAVES, reterr) : status;
 }
 
+/* Requests that fetch from disk have no slot yet, but one of the idle ones is theirs. */
+static cairn_status slot_awaits(const cairn_cache *cache, cairn_error *reterr)
+{
+    uint32_t idle = 0;
+    for (uint32_t slot = 0; slot < cache->engine->info.slots; slot++) {
+        idle += cache->active[slot] == NULL ? 1 : 0;
+    }
+    return idle > cache->fetching ? CAIRN_OK
+                                  : cairn_error_set(reterr, CAIRN_BUSY, "cache: begin", "no slot is free");
+}
+
+/* The request's own plan, counted once. */
+static cairn_status plan_first(cairn_request *request, cairn_error *reterr)
+{
+    cairn_status status = cairn_request_plan(request, CAIRN_SLOT_ANY, reterr);
+    if (status == CAIRN_OK) {
+        cairn_cache_stats *totals = &request->cache->totals;
+        totals->requests++;
+        totals->tokens_prompt += request->record.prompt_tokens;
+        totals->tokens_least += request->record.least;
+    }
+    return status;
+}
+
 cairn_status cairn_cache_begin(cairn_cache *cache, const cairn_prompt *prompt, cairn_request **ret_request,
                                cairn_error *reterr)
 {
@@ -139,15 +167,15 @@ cairn_status cairn_cache_begin(cairn_cache *cache, const cairn_prompt *prompt, c
     }
     request->todo = request->few;
     request->todo_room = CAIRN_CACHE_ACTIONS_MIN;
-    status = cairn_request_plan(request, CAIRN_SLOT_ANY, reterr);
+    status = slot_awaits(cache, reterr);
+    if (status == CAIRN_OK && !cairn_request_seek(request)) {
+        status = plan_first(request, reterr);
+    }
     if (status != CAIRN_OK) {
         finish(request, CAIRN_END_BROKEN);
         request_release(request);
         return status;
     }
-    cache->totals.requests++;
-    cache->totals.tokens_prompt += request->record.prompt_tokens;
-    cache->totals.tokens_least += request->record.least;
     *ret_request = request;
     return CAIRN_OK;
 }
@@ -158,6 +186,7 @@ void cairn_cache_end(cairn_cache *cache, cairn_request *request, cairn_ending en
     if (request->phase == CAIRN_PHASE_ENDED) {
         return;
     }
+    cairn_request_fetch_end(request);
     finish(request, ending);
     cache->totals.states_taken += request->record.states_taken;
     cache->totals.states_skipped += request->record.states_skipped;
@@ -181,6 +210,12 @@ static cairn_status restore_step(cairn_request *request, bool *ret_reads, cairn_
 {
     cairn_error error;
     uint64_t moved_bytes = request->record.moved_bytes;
+    if (request->fetches) {
+        *ret_reads = false;
+        bool more = cairn_request_fetch(request);
+        cairn_status planned = more ? CAIRN_OK : plan_first(request, &error);
+        return planned == CAIRN_OK ? CAIRN_OK : cairn_request_fail(request, &error, reterr);
+    }
     cairn_status status = cairn_request_advance(request, CAIRN_EXTENT_ONE, &error);
     *ret_reads = request->phase == CAIRN_PHASE_READ && request->record.moved_bytes == moved_bytes;
     return status == CAIRN_OK ? CAIRN_OK : cairn_request_fail(request, &error, reterr);

@@ -640,6 +640,45 @@ cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
     return status;
 }
 
+bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES])
+{
+    cairn_blob_meta named = *meta;
+    memcpy(named.fingerprint, disk->fingerprint, sizeof named.fingerprint);
+    cairn_blob_name(&named, ret_name);
+    bool has = false;
+    return cairn_disk_index_has(disk->index, ret_name, &has, NULL) == CAIRN_OK && has;
+}
+
+cairn_status cairn_disk_runs(cairn_disk *disk, const char *name, const cairn_blob_meta *meta,
+                             cairn_blob_run *ret_runs, cairn_error *reterr)
+{
+    char path[DISK_PATH_BYTES];
+    cairn_file *file = NULL;
+    cairn_disk_header header = {0};
+    if (!cairn_disk_blob_path(disk, name, path)) {
+        return cairn_error_set(reterr, CAIRN_INVALID, "store/disk: runs", "the directory's name is too long");
+    }
+    cairn_status status = cairn_io_open(disk->io, path, CAIRN_IO_READ, &file, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    status = cairn_disk_header_load(disk->mem, file, &header, reterr);
+    cairn_io_discard(file);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    if (meta_same(meta, &header.meta) && header.layout.count_runs == meta->count_runs) {
+        for (uint32_t i = 0; i < meta->count_runs; i++) {
+            ret_runs[i] = cairn_blob_header_run(header.bytes, &header.layout, i);
+        }
+    } else {
+        status =
+            cairn_error_set(reterr, CAIRN_FOREIGN, "store/disk: runs", "the file is not what the index says");
+    }
+    cairn_disk_header_release(disk->mem, &header);
+    return status;
+}
+
 cairn_status cairn_disk_drop(cairn_disk *disk, const char *name, cairn_error *reterr)
 {
     char path[DISK_PATH_BYTES];
@@ -693,7 +732,8 @@ typedef struct forget_gather {
 static bool forget_note(void *ctx, const cairn_disk_row *row)
 {
     forget_gather *gather = ctx;
-    if (memcmp(row->meta.space.bytes, gather->space->bytes, CAIRN_NAMESPACE_BYTES) == 0) {
+    if (gather->space == NULL ||
+        memcmp(row->meta.space.bytes, gather->space->bytes, CAIRN_NAMESPACE_BYTES) == 0) {
         memcpy(gather->names[gather->count++], row->name, CAIRN_BLOB_NAME_BYTES);
     }
     return gather->count < EVICT_AT_ONCE;

@@ -103,6 +103,17 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_
                                              const cairn_blob_run *runs, const uint8_t *payload, double value,
                                              char ret_name[CAIRN_BLOB_NAME_BYTES], cairn_error *reterr);
 
+/* Is a blob like this one here? fingerprint is filled in here. One look-up in the index. */
+bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES]);
+
+/*
+ * Which batches made a file's rows.
+ *
+ *   ret_runs [out]  cairn_blob_run[meta->count_runs]
+ */
+CAIRN_MUST_CHECK cairn_status cairn_disk_runs(cairn_disk *disk, const char *name, const cairn_blob_meta *meta,
+                                              cairn_blob_run *ret_runs, cairn_error *reterr);
+
 /* Remove a blob; one that is not there is fine. */
 CAIRN_MUST_CHECK cairn_status cairn_disk_drop(cairn_disk *disk, const char *name, cairn_error *reterr);
 
@@ -120,7 +131,7 @@ void cairn_disk_use(cairn_disk *disk, const char *name, double value);
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_scan(cairn_disk *disk, bool all, cairn_error *reterr);
 
-/* Remove what a namespace has here. */
+/* Remove what a namespace has here; NULL: what all have. */
 CAIRN_MUST_CHECK cairn_status cairn_disk_forget(cairn_disk *disk, const cairn_namespace *space,
                                                 cairn_error *reterr);
 

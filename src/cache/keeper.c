@@ -1,0 +1,546 @@
+/*
+ * keeper - the way out: from the slots to the disk. The way back is keeper_fetch.c.
+ *
+ * The engine's thread copies one block of rows or one state into a job's buffer; the writer makes digests and marks
+ * and writes the file. Two buffers: one is filled while the other is written.
+ */
+#include "cache/keeper.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "cache/keeper_internal.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum { PAUSE_S = 10, PAUSE_DAY_S = 600, STATE_SAVING_MS = 100, SAW_TOKENS_MIN = 64 };
+
+/* --- the writer ------------------------------------------------------------------------------------------- */
+
+static cairn_status job_digests(keeper_job *job, cairn_error *reterr)
+{
+    cairn_blob_meta *meta = &job->meta;
+    uint32_t at[3] = {cairn_blob_base(meta->kind, meta->begin, meta->end), meta->begin, meta->end};
+    cairn_path_digest digests[3];
+    cairn_status status = cairn_path_digests(&meta->space, job->tokens, meta->end, at, 3, digests, reterr);
+    meta->path_base = digests[0];
+    meta->path_begin = digests[1];
+    meta->path_end = digests[2];
+    if (status == CAIRN_OK && meta->kind == CAIRN_BLOB_ROWS) {
+        status = cairn_path_marks(&meta->space, job->tokens, meta->begin, meta->end, job->marks, reterr);
+    }
+    return status;
+}
+
+static void job_write(cairn_keeper *keeper, keeper_job *job)
+{
+    char name[CAIRN_BLOB_NAME_BYTES];
+    cairn_error error = {0};
+    bool rows = job->meta.kind == CAIRN_BLOB_ROWS;
+    cairn_status status = job_digests(job, &error);
+    if (status == CAIRN_OK) {
+        status = cairn_disk_put(keeper->disk, &job->meta,
+                                rows ? (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])job->marks : NULL,
+                                rows ? job->runs : NULL, job->payload, job->value, name, &error);
+    }
+    if (status == CAIRN_OK && job->replaces[0] != '\0' && strcmp(job->replaces, name) != 0) {
+        (void)!cairn_disk_drop(keeper->disk, job->replaces, NULL);
+    }
+    (void)pthread_mutex_lock(&keeper->lock);
+    if (status == CAIRN_OK) {
+        keeper->kept++;
+    } else {
+        keeper->failures++;
+        keeper->last_error = error;
+        keeper->pause_ns = (status == CAIRN_LIMIT ? PAUSE_DAY_S : PAUSE_S) * SECOND_NS;
+    }
+    job->phase = JOB_FREE;
+    (void)pthread_cond_broadcast(&keeper->done);
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+static keeper_job *job_in(cairn_keeper *keeper, job_phase phase)
+{
+    for (int i = 0; i < KEEPER_JOBS; i++) {
+        if (keeper->jobs[i].phase == phase) {
+            return &keeper->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+static void *writer_main(void *ctx)
+{
+    cairn_keeper *keeper = ctx;
+    if (!keeper->scanned) { /* set before this thread began */
+        (void)!cairn_disk_scan(keeper->disk, false, NULL);
+    }
+    (void)pthread_mutex_lock(&keeper->lock);
+    for (;;) {
+        keeper_job *job = job_in(keeper, JOB_READY);
+        if (keeper->stop) {
+            break;
+        }
+        if (job == NULL) {
+            (void)pthread_cond_wait(&keeper->wake, &keeper->lock);
+            continue;
+        }
+        job->phase = JOB_WRITING;
+        (void)pthread_mutex_unlock(&keeper->lock);
+        job_write(keeper, job);
+        (void)pthread_mutex_lock(&keeper->lock);
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return NULL;
+}
+
+/* --- making ----------------------------------------------------------------------------------------------- */
+
+static uint64_t payload_room(cairn_engine *engine)
+{
+    uint64_t rows = 0;
+    if (engine->info.rows_move) {
+        rows = engine->ops->rows_size(engine, 0, CAIRN_KEEPER_BLOCK_TOKENS).buffer_bytes;
+    }
+    return rows > engine->info.state_bytes_max ? rows : engine->info.state_bytes_max;
+}
+
+uint64_t cairn_keeper_buffer_bytes(cairn_engine *engine)
+{
+    uint64_t tokens = (KEEPER_JOBS + 1) * (uint64_t)engine->info.slot_tokens_max * sizeof(cairn_token);
+    return sizeof(cairn_keeper) + KEEPER_JOBS * payload_room(engine) + tokens +
+           CAIRN_KEEPER_FOUND_MAX * sizeof(cairn_disk_found);
+}
+
+static bool buffers_new(cairn_keeper *keeper, uint32_t slots)
+{
+    keeper->digests_room = keeper->tokens_room / CAIRN_KEEPER_BLOCK_TOKENS + 2;
+    keeper->slots = cairn_mem_array(keeper->mem, slots, sizeof *keeper->slots);
+    keeper->tokens = cairn_mem_array(keeper->mem, keeper->tokens_room, sizeof *keeper->tokens);
+    keeper->positions = cairn_mem_array(keeper->mem, keeper->digests_room, sizeof *keeper->positions);
+    keeper->digests = cairn_mem_array(keeper->mem, keeper->digests_room, sizeof *keeper->digests);
+    keeper->found = cairn_mem_array(keeper->mem, CAIRN_KEEPER_FOUND_MAX, sizeof *keeper->found);
+    bool fine = keeper->slots != NULL && keeper->tokens != NULL && keeper->positions != NULL &&
+                keeper->digests != NULL && keeper->found != NULL;
+    for (int i = 0; i < KEEPER_JOBS && fine; i++) {
+        keeper->jobs[i].tokens = cairn_mem_array(keeper->mem, keeper->tokens_room, sizeof(cairn_token));
+        keeper->jobs[i].payload = cairn_mem_alloc(keeper->mem, keeper->payload_room);
+        fine = keeper->jobs[i].tokens != NULL && keeper->jobs[i].payload != NULL;
+    }
+    return fine;
+}
+
+cairn_status cairn_keeper_new(cairn_cache *cache, const cairn_cache_disk *options, cairn_keeper **ret_keeper,
+                              cairn_error *reterr)
+{
+    cairn_mem *mem = &cache->heap.mem;
+    cairn_keeper *keeper = cairn_mem_zalloc(mem, sizeof *keeper);
+    if (keeper == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, "cache/keeper: new", NULL);
+    }
+    keeper->cache = cache;
+    keeper->mem = mem;
+    keeper->tokens_room = cache->engine->info.slot_tokens_max;
+    keeper->payload_room = payload_room(cache->engine);
+    keeper->read_ns_token = 1e6;
+    (void)pthread_mutex_init(&keeper->lock, NULL);
+    (void)pthread_cond_init(&keeper->wake, NULL);
+    (void)pthread_cond_init(&keeper->done, NULL);
+    cairn_status status = CAIRN_OK;
+    if (!buffers_new(keeper, cache->engine->info.slots)) {
+        status = cairn_error_set(reterr, CAIRN_NOMEM, "cache/keeper: new", NULL);
+    }
+    if (status == CAIRN_OK) {
+        cairn_disk_options disk = {.dir = options->dir,
+                                   .bytes_max = options->bytes_max,
+                                   .written_day_bytes = options->written_day_bytes,
+                                   .key = options->key,
+                                   .index_in_memory = options->io != NULL};
+        memcpy(disk.fingerprint, cache->engine->info.fingerprint, sizeof disk.fingerprint);
+        cairn_io *io = options->io != NULL ? options->io : cairn_io_posix();
+        status = cairn_disk_open(cairn_mem_default(), io, &disk, &keeper->disk, reterr);
+    }
+    if (status == CAIRN_OK &&
+        options->io != NULL) { /* no index survives there: look now, not beside the first requests */
+        keeper->scanned = cairn_disk_scan(keeper->disk, true, NULL) == CAIRN_OK;
+    }
+    if (status == CAIRN_OK) {
+        keeper->writer_runs = pthread_create(&keeper->writer, NULL, writer_main, keeper) == 0;
+        if (!keeper->writer_runs) {
+            status = cairn_error_set(reterr, CAIRN_NOMEM, "cache/keeper: new", "no thread");
+        }
+    }
+    if (status != CAIRN_OK) {
+        cairn_keeper_free(keeper);
+        return status;
+    }
+    *ret_keeper = keeper;
+    return CAIRN_OK;
+}
+
+void cairn_keeper_free(cairn_keeper *keeper)
+{
+    if (keeper == NULL) {
+        return;
+    }
+    if (keeper->writer_runs) {
+        (void)pthread_mutex_lock(&keeper->lock);
+        keeper->stop = true;
+        (void)pthread_cond_broadcast(&keeper->wake);
+        (void)pthread_mutex_unlock(&keeper->lock);
+        (void)pthread_join(keeper->writer, NULL);
+    }
+    cairn_disk_close(keeper->disk);
+    for (int i = 0; i < KEEPER_JOBS; i++) {
+        cairn_mem_array_release(keeper->mem, keeper->jobs[i].tokens, keeper->tokens_room,
+                                sizeof(cairn_token));
+        cairn_mem_release(keeper->mem, keeper->jobs[i].payload, keeper->payload_room);
+    }
+    cairn_mem_array_release(keeper->mem, keeper->found, CAIRN_KEEPER_FOUND_MAX, sizeof *keeper->found);
+    cairn_mem_array_release(keeper->mem, keeper->digests, keeper->digests_room, sizeof *keeper->digests);
+    cairn_mem_array_release(keeper->mem, keeper->positions, keeper->digests_room, sizeof *keeper->positions);
+    cairn_mem_array_release(keeper->mem, keeper->tokens, keeper->tokens_room, sizeof *keeper->tokens);
+    cairn_mem_array_release(keeper->mem, keeper->slots, keeper->cache->engine->info.slots,
+                            sizeof *keeper->slots);
+    (void)pthread_cond_destroy(&keeper->done);
+    (void)pthread_cond_destroy(&keeper->wake);
+    (void)pthread_mutex_destroy(&keeper->lock);
+    cairn_mem_release(keeper->mem, keeper, sizeof *keeper);
+}
+
+/* --- what a slot holds ------------------------------------------------------------------------------------ */
+
+void cairn_keeper_note(cairn_keeper *keeper, uint32_t slot)
+{
+    keeper->slots[slot].noted = true;
+    keeper->slots[slot].next_block = 0;
+    keeper->slots[slot].rows_done = false;
+}
+
+void cairn_keeper_saw_read(cairn_keeper *keeper, uint32_t tokens, uint64_t cost_ns)
+{
+    if (tokens >= SAW_TOKENS_MIN && cost_ns > 0) {
+        keeper->read_ns_token += ((double)cost_ns / tokens - keeper->read_ns_token) / 4;
+    }
+}
+
+/* The slot's path: tokens, and digests at the blocks' borders and at its end. False: nothing to keep. */
+static bool path_load(cairn_keeper *keeper, uint32_t slot, cairn_core_slot_path *path)
+{
+    cairn_cache *cache = keeper->cache;
+    if (!cairn_core_slot_path_get(cache->core, slot, path) || path->length > keeper->tokens_room ||
+        cache->engine->ops->length(cache->engine, slot) != path->length) {
+        return false;
+    }
+    cairn_core_slot_tokens(cache->core, slot, keeper->tokens);
+    uint32_t blocks = (path->length + CAIRN_KEEPER_BLOCK_TOKENS - 1) / CAIRN_KEEPER_BLOCK_TOKENS;
+    for (uint32_t i = 0; i < blocks; i++) {
+        keeper->positions[i] = i * CAIRN_KEEPER_BLOCK_TOKENS;
+    }
+    keeper->positions[blocks] = path->length;
+    return cairn_path_digests(&path->space, keeper->tokens, path->length, keeper->positions, blocks + 1,
+                              keeper->digests, NULL) == CAIRN_OK;
+}
+
+static uint8_t rows_provenance(const cairn_blob_run *runs, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (runs[i].digest == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The runs of a block, as the file holds them. False: more than there is room for. */
+static bool block_runs(cairn_keeper *keeper, uint32_t slot, uint32_t begin, uint32_t end, keeper_job *job,
+                       uint32_t *ret_count)
+{
+    cairn_run runs[CAIRN_KEEPER_BLOCK_TOKENS];
+    uint32_t count =
+        cairn_core_slot_runs(keeper->cache->core, slot, begin, end, runs, CAIRN_KEEPER_BLOCK_TOKENS);
+    for (uint32_t i = 0; i < count && i < CAIRN_KEEPER_BLOCK_TOKENS; i++) {
+        job->runs[i] =
+            (cairn_blob_run){.rows_end = runs[i].rows_end, .cut = runs[i].cut, .digest = runs[i].digest};
+    }
+    *ret_count = count;
+    return count > 0 && count <= CAIRN_KEEPER_BLOCK_TOKENS;
+}
+
+static void job_start(cairn_keeper *keeper, keeper_job *job)
+{
+    memcpy(job->tokens, keeper->tokens, (size_t)job->meta.end * sizeof *job->tokens);
+    (void)pthread_mutex_lock(&keeper->lock);
+    job->phase = JOB_READY;
+    (void)pthread_cond_signal(&keeper->wake);
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+static bool digests_equal(const cairn_path_digest *a, const cairn_path_digest *b)
+{
+    return memcmp(a->bytes, b->bytes, CAIRN_PATH_DIGEST_BYTES) == 0;
+}
+
+/* When this last block continues the one that was kept last, that one's file can go. */
+static void tail_replace(cairn_keeper *keeper, keeper_slot *kept, keeper_job *job, const char *name)
+{
+    const cairn_blob_meta *meta = &job->meta;
+    job->replaces[0] = '\0';
+    bool partial = kept->tail_end % CAIRN_KEEPER_BLOCK_TOKENS != 0;
+    if (partial && kept->tail_end > meta->begin && kept->tail_end < meta->end) {
+        cairn_path_digest then;
+        if (cairn_path_digests(&meta->space, keeper->tokens, meta->end, &kept->tail_end, 1, &then, NULL) ==
+                CAIRN_OK &&
+            digests_equal(&then, &kept->tail_path)) {
+            memcpy(job->replaces, kept->tail_name, sizeof job->replaces);
+        }
+    }
+    kept->tail_end = meta->end;
+    kept->tail_path = meta->path_end;
+    memcpy(kept->tail_name, name, sizeof kept->tail_name);
+}
+
+/* Hand one block over. True: the job was used; false: it is on disk already, or can't be. */
+static bool block_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot_path *path, uint32_t block,
+                       keeper_job *job)
+{
+    cairn_engine *engine = keeper->cache->engine;
+    uint32_t begin = block * CAIRN_KEEPER_BLOCK_TOKENS;
+    uint32_t end =
+        begin + CAIRN_KEEPER_BLOCK_TOKENS < path->length ? begin + CAIRN_KEEPER_BLOCK_TOKENS : path->length;
+    uint32_t count_runs = 0;
+    char name[CAIRN_BLOB_NAME_BYTES];
+    if (!block_runs(keeper, slot, begin, end, job, &count_runs)) {
+        return false;
+    }
+    job->meta = (cairn_blob_meta){.space = path->space,
+                                  .kind = CAIRN_BLOB_ROWS,
+                                  .provenance = rows_provenance(job->runs, count_runs),
+                                  .begin = begin,
+                                  .end = end,
+                                  .count_runs = count_runs,
+                                  .cut_digest = job->runs[count_runs - 1].digest,
+                                  .path_begin = keeper->digests[block],
+                                  .path_end = keeper->digests[block + 1]};
+    if (cairn_disk_has(keeper->disk, &job->meta, name)) {
+        return false;
+    }
+    cairn_rows_size size = engine->ops->rows_size(engine, begin, end);
+    if (size.buffer_bytes == 0 || size.buffer_bytes > keeper->payload_room ||
+        engine->ops->rows_export(engine, slot, begin, end, job->payload, keeper->payload_room,
+                                 &job->meta.payload_bytes, NULL) != CAIRN_OK ||
+        job->meta.payload_bytes == 0) {
+        return false;
+    }
+    job->value = keeper->read_ns_token * 1e-6 * (end - begin) / (double)job->meta.payload_bytes;
+    job->replaces[0] = '\0';
+    if (end == path->length) {
+        tail_replace(keeper, &keeper->slots[slot], job, name);
+    }
+    job_start(keeper, job);
+    return true;
+}
+
+static bool rows_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot_path *path, keeper_job *job)
+{
+    keeper_slot *kept = &keeper->slots[slot];
+    uint32_t blocks = (path->length + CAIRN_KEEPER_BLOCK_TOKENS - 1) / CAIRN_KEEPER_BLOCK_TOKENS;
+    while (keeper->cache->engine->info.rows_move && kept->next_block < blocks) {
+        if (block_keep(keeper, slot, path, kept->next_block++, job)) {
+            return true;
+        }
+    }
+    kept->rows_done = true;
+    return false;
+}
+
+/* Is it worth its bytes on disk? What anchors a conversation is, whatever it is expected to save. */
+static bool state_wanted(const cairn_core_path_state *state, uint32_t index)
+{
+    const uint16_t always = CAIRN_BOUNDARY_SYSTEM_END | CAIRN_BOUNDARY_LAST_USER | CAIRN_BOUNDARY_OPENER |
+                            CAIRN_BOUNDARY_MARK | CAIRN_BOUNDARY_BRANCH;
+    return index < 2 || (state->boundary.kinds & always) != 0 || state->saving_ms >= STATE_SAVING_MS;
+}
+
+/* Describe a state for the disk, and say whether it is to be written. */
+static bool state_missing(cairn_keeper *keeper, const cairn_core_slot_path *path,
+                          const cairn_core_path_state *state, keeper_job *job)
+{
+    char name[CAIRN_BLOB_NAME_BYTES];
+    job->meta = (cairn_blob_meta){.space = path->space,
+                                  .kind = CAIRN_BLOB_STATE,
+                                  .provenance = state->decoded ? 1 : 0,
+                                  .begin = state->position,
+                                  .end = state->position,
+                                  .cut_digest = state->digest,
+                                  .boundary = state->boundary};
+    if (cairn_path_digests(&path->space, keeper->tokens, path->length, &state->position, 1,
+                           &job->meta.path_end, NULL) != CAIRN_OK) {
+        return false;
+    }
+    job->meta.path_begin = job->meta.path_end;
+    job->replaces[0] = '\0';
+    return !cairn_disk_has(keeper->disk, &job->meta, name);
+}
+
+/* The state that only the slot has: at its end. */
+static bool live_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot_path *path, keeper_job *job)
+{
+    cairn_engine *engine = keeper->cache->engine;
+    cairn_core_path_state live = {.position = path->length, .decoded = path->decoded, .digest = path->digest};
+    live.boundary = (cairn_boundary){
+        .position = path->length, .kinds = CAIRN_BOUNDARY_ANSWER_END, .role = CAIRN_ROLE_ASSISTANT};
+    uint64_t size = path->state_set ? engine->ops->state_size(engine, slot) : 0;
+    if (size == 0 || size > keeper->payload_room || !state_missing(keeper, path, &live, job) ||
+        engine->ops->state_get(engine, slot, job->payload, size, NULL) != CAIRN_OK) {
+        return false;
+    }
+    job->meta.payload_bytes = size;
+    job->value = keeper->read_ns_token * 1e-6 * CAIRN_KEEPER_BLOCK_TOKENS / (double)size;
+    job_start(keeper, job);
+    return true;
+}
+
+static bool states_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot_path *path,
+                        keeper_job *job)
+{
+    cairn_cache *cache = keeper->cache;
+    cairn_core_path_state states[KEEPER_STATES_MAX];
+    uint32_t count = cairn_core_slot_states(cache->core, slot, states, KEEPER_STATES_MAX);
+    count = count < KEEPER_STATES_MAX ? count : KEEPER_STATES_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *bytes;
+        uint64_t size;
+        if (!state_wanted(&states[i], i) || !state_missing(keeper, path, &states[i], job) ||
+            cairn_tier_ram_pin(cache->ram, states[i].blob, &bytes, &size, NULL) != CAIRN_OK) {
+            continue;
+        }
+        bool fits = size <= keeper->payload_room;
+        if (fits) {
+            memcpy(job->payload, bytes, size);
+        }
+        cairn_tier_ram_unpin(cache->ram, states[i].blob);
+        if (fits) {
+            job->meta.payload_bytes = size;
+            job->value = (states[i].saving_ms + 1.0) / (double)size;
+            job_start(keeper, job);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- work ------------------------------------------------------------------------------------------------- */
+
+/* A job that may be filled; NULL: both are in use, or the disk is given a rest after a failure. */
+static keeper_job *job_take(cairn_keeper *keeper)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    (void)pthread_mutex_lock(&keeper->lock);
+    if (keeper->pause_ns != 0) {
+        keeper->retry_ns = now_ns + keeper->pause_ns;
+        keeper->pause_ns = 0;
+    }
+    keeper_job *job = now_ns >= keeper->retry_ns ? job_in(keeper, JOB_FREE) : NULL;
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return job;
+}
+
+bool cairn_keeper_work(cairn_keeper *keeper)
+{
+    uint32_t slots = keeper->cache->engine->info.slots;
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        keeper_slot *kept = &keeper->slots[slot];
+        if (!kept->noted || keeper->cache->active[slot] != NULL) {
+            continue;
+        }
+        keeper_job *job = job_take(keeper);
+        if (job == NULL) {
+            return false;
+        }
+        cairn_core_slot_path path;
+        if (path_load(keeper, slot, &path)) {
+            if (!kept->rows_done && rows_keep(keeper, slot, &path, job)) {
+                return true;
+            }
+            if (live_keep(keeper, slot, &path, job) || states_keep(keeper, slot, &path, job)) {
+                return true;
+            }
+        }
+        kept->noted = false;
+    }
+    return false;
+}
+
+/* Nothing is waiting for the writer or being written. The lock is held. */
+static bool jobs_idle(cairn_keeper *keeper)
+{
+    return job_in(keeper, JOB_READY) == NULL && job_in(keeper, JOB_WRITING) == NULL;
+}
+
+bool cairn_keeper_noted(const cairn_keeper *keeper)
+{
+    for (uint32_t slot = 0; slot < keeper->cache->engine->info.slots; slot++) {
+        if (keeper->slots[slot].noted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cairn_keeper_writing(cairn_keeper *keeper)
+{
+    (void)pthread_mutex_lock(&keeper->lock);
+    bool writing = !jobs_idle(keeper);
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return writing;
+}
+
+void cairn_keeper_wait(cairn_keeper *keeper, uint64_t until_ns)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    if (now_ns >= until_ns) {
+        return;
+    }
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    uint64_t left_ns = until_ns - now_ns + (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(left_ns / SECOND_NS);
+    until.tv_nsec = (long)(left_ns % SECOND_NS);
+    (void)pthread_mutex_lock(&keeper->lock);
+    if (!jobs_idle(keeper)) {
+        (void)pthread_cond_timedwait(&keeper->done, &keeper->lock, &until);
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space)
+{ /* what a slot holds from here on is known to the core as forgotten, and not kept again */
+    for (uint32_t slot = 0; slot < keeper->cache->engine->info.slots; slot++) {
+        keeper->slots[slot] = (keeper_slot){0};
+    }
+    (void)!cairn_disk_forget(keeper->disk, space, NULL);
+}
+
+void cairn_keeper_stats_get(cairn_keeper *keeper, cairn_cache_disk_stats *ret_stats)
+{
+    cairn_disk_stats disk;
+    cairn_disk_stats_get(keeper->disk, &disk);
+    (void)pthread_mutex_lock(&keeper->lock);
+    *ret_stats = (cairn_cache_disk_stats){.blobs = disk.blobs,
+                                          .states = disk.states,
+                                          .bytes = disk.file_bytes,
+                                          .bytes_max = disk.bytes_max,
+                                          .written_today_bytes = disk.written_today_bytes,
+                                          .written_day_bytes = disk.written_day_bytes,
+                                          .kept = keeper->kept,
+                                          .fetched = keeper->fetched,
+                                          .fetched_bytes = keeper->fetched_bytes,
+                                          .fetch_failures = keeper->fetch_failures,
+                                          .set_aside = disk.set_aside,
+                                          .evicted = disk.evicted,
+                                          .failures = keeper->failures,
+                                          .last_error = keeper->last_error};
+    (void)pthread_mutex_unlock(&keeper->lock);
+}

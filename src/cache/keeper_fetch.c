@@ -1,0 +1,298 @@
+/*
+ * keeper_fetch - the way back: from the disk into memory, for a prompt that is about to be planned.
+ *
+ * One state is chosen, the deepest whose rows the disk holds without a gap. The core is told of it and of the rows
+ * (ADOPT), answers with what memory lacks and has room for (FETCH), and then plans as if they had always been there.
+ * Whether a blob belongs to the prompt was proved by digests of its whole path; whether it may serve an exact request
+ * the core decides by its cuts, as for any other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cache/keeper_internal.h"
+
+/* A disk that gives less than this is taken as giving this, until it was measured. */
+#define GUESS_READ_BYTES_NS 0.5
+
+enum { GAIN_TOKENS_MIN = 64, FETCH_MAX = 512 };
+
+/* --- choosing --------------------------------------------------------------------------------------------- */
+
+static int deepest_first(const void *a, const void *b)
+{
+    const cairn_disk_found *x = a;
+    const cairn_disk_found *y = b;
+    if (x->use_end != y->use_end) {
+        return x->use_end > y->use_end ? -1 : 1;
+    }
+    return strcmp(x->row.name, y->row.name);
+}
+
+/* May this state serve the prompt at all? */
+static bool state_serves(const cairn_keeper *keeper, const cairn_prompt *prompt,
+                         const cairn_disk_found *state)
+{
+    const cairn_blob_meta *meta = &state->row.meta;
+    if (meta->kind != CAIRN_BLOB_STATE || meta->end >= prompt->count) {
+        return false;
+    }
+    return prompt->mode != CAIRN_RESUME_EXACT ||
+           (meta->provenance == 0 && meta->cut_digest != 0 &&
+            meta->cut_digest == cairn_core_cut_digest(keeper->cache->core, prompt, meta->end));
+}
+
+/* Of two blobs that reach equally far: the one read as a prompt serves exact requests, too; the smaller loads faster. */
+static bool rows_better(const cairn_disk_found *a, const cairn_disk_found *b)
+{
+    if (a->row.meta.provenance != b->row.meta.provenance) {
+        return a->row.meta.provenance < b->row.meta.provenance;
+    }
+    return a->row.meta.payload_bytes < b->row.meta.payload_bytes;
+}
+
+/* The rows that go on at `at` and reach furthest. */
+static const cairn_disk_found *rows_from(const cairn_keeper *keeper, uint32_t count, uint32_t at,
+                                         uint32_t end)
+{
+    const cairn_disk_found *best = NULL;
+    uint32_t best_reach = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const cairn_disk_found *item = &keeper->found[i];
+        if (item->row.meta.kind != CAIRN_BLOB_ROWS || item->row.meta.begin > at || item->use_end <= at) {
+            continue;
+        }
+        uint32_t reach = item->use_end < end ? item->use_end : end;
+        if (best == NULL || reach > best_reach || (reach == best_reach && rows_better(item, best))) {
+            best = item;
+            best_reach = reach;
+        }
+    }
+    return best;
+}
+
+/* Chain rows over [0, end). False: there is a gap, or no memory. */
+static bool rows_chain(cairn_keeper *keeper, uint32_t count, uint32_t end, cairn_fetch *fetch)
+{
+    uint32_t at = 0;
+    fetch->count = 1; /* after the state */
+    while (at < end) {
+        const cairn_disk_found *rows = rows_from(keeper, count, at, end);
+        if (rows == NULL || fetch->count == fetch->room) {
+            return false;
+        }
+        cairn_disk_found *item = &fetch->found[fetch->count++];
+        *item = *rows;
+        item->use_end = rows->use_end < end ? rows->use_end : end;
+        at = item->use_end;
+    }
+    return true;
+}
+
+static bool fetch_room(cairn_keeper *keeper, cairn_fetch *fetch, uint32_t count)
+{
+    fetch->room = (count < FETCH_MAX ? count : FETCH_MAX) + 1;
+    fetch->found = cairn_mem_array(keeper->mem, fetch->room, sizeof *fetch->found);
+    fetch->blobs = cairn_mem_array(keeper->mem, fetch->room, sizeof *fetch->blobs);
+    return fetch->found != NULL && fetch->blobs != NULL;
+}
+
+/* Would reading the tokens take less time than fetching what stands for them? */
+static bool dearer(const cairn_keeper *keeper, const cairn_fetch *fetch, uint32_t resume)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < fetch->count; i++) {
+        bytes += fetch->found[i].row.meta.payload_bytes;
+    }
+    double saved_ns = keeper->read_ns_token * (fetch->found[0].row.meta.end - resume);
+    return (double)bytes / GUESS_READ_BYTES_NS > saved_ns;
+}
+
+/* Fill the fetch with the best state and its rows. False: nothing worth it. */
+static bool choose(cairn_keeper *keeper, const cairn_prompt *prompt, uint32_t count, uint32_t resume,
+                   cairn_fetch *fetch)
+{
+    bool rows = keeper->cache->engine->info.row_bytes > 0;
+    if (!fetch_room(keeper, fetch, count)) {
+        return false;
+    }
+    qsort(keeper->found, count, sizeof *keeper->found, deepest_first);
+    for (uint32_t i = 0; i < count && keeper->found[i].use_end >= resume + GAIN_TOKENS_MIN; i++) {
+        if (!state_serves(keeper, prompt, &keeper->found[i])) {
+            continue;
+        }
+        fetch->found[0] = keeper->found[i];
+        fetch->count = 1;
+        bool whole = !rows || rows_chain(keeper, count, keeper->found[i].row.meta.end, fetch);
+        if (whole) {
+            return !dearer(keeper, fetch, resume);
+        }
+    }
+    return false;
+}
+
+/* --- telling the core ------------------------------------------------------------------------------------- */
+
+/* The runs of a file's rows in the core's form; one of unknown batches where they can't be had. */
+static bool adopt_runs(cairn_keeper *keeper, const cairn_disk_found *item, cairn_adopt *adopt,
+                       cairn_run **ret_runs)
+{
+    uint32_t count = item->row.meta.count_runs > 0 ? item->row.meta.count_runs : 1;
+    cairn_run *runs = cairn_mem_array(keeper->mem, count, sizeof *runs);
+    cairn_blob_run *stored = cairn_mem_array(keeper->mem, count, sizeof *stored);
+    bool fine = runs != NULL && stored != NULL;
+    if (fine && item->row.meta.count_runs > 0) {
+        fine = cairn_disk_runs(keeper->disk, item->row.name, &item->row.meta, stored, NULL) == CAIRN_OK;
+    } else if (fine) {
+        stored[0] = (cairn_blob_run){.rows_end = item->row.meta.end, .cut = item->row.meta.end};
+    }
+    for (uint32_t i = 0; i < count && fine; i++) {
+        runs[i] =
+            (cairn_run){.rows_end = stored[i].rows_end, .cut = stored[i].cut, .digest = stored[i].digest};
+    }
+    cairn_mem_array_release(keeper->mem, stored, count, sizeof *stored);
+    adopt->runs = runs;
+    adopt->count_runs = count;
+    *ret_runs = runs;
+    return fine;
+}
+
+static void tell_core(cairn_keeper *keeper, const cairn_prompt *prompt, cairn_fetch *fetch,
+                      const cairn_adopt *adopts)
+{
+    cairn_event event = {
+        .kind = CAIRN_EVENT_ADOPT, .prompt = prompt, .adopts = adopts, .count = fetch->count};
+    const cairn_action *actions;
+    uint32_t count = 0;
+    if (cairn_cache_tell(keeper->cache, &event, &actions, &count, NULL) != CAIRN_OK) {
+        return;
+    }
+    cairn_cache_drop(keeper->cache, actions, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (actions[i].kind == CAIRN_ACTION_FETCH && CAIRN_EXPECT(actions[i].use_begin < fetch->count)) {
+            fetch->blobs[actions[i].use_begin] = actions[i].blob;
+        }
+    }
+}
+
+static void adopt(cairn_keeper *keeper, const cairn_prompt *prompt, cairn_fetch *fetch)
+{
+    cairn_adopt *adopts = cairn_mem_array(keeper->mem, fetch->count, sizeof *adopts);
+    cairn_run **runs = cairn_mem_array(keeper->mem, fetch->count, sizeof *runs);
+    bool fine = adopts != NULL && runs != NULL;
+    for (uint32_t i = 0; i < fetch->count && fine; i++) {
+        const cairn_disk_found *item = &fetch->found[i];
+        const cairn_blob_meta *meta = &item->row.meta;
+        uint64_t bytes =
+            meta->payload_bytes + cairn_tier_ram_overhead(keeper->cache->ram, meta->payload_bytes);
+        adopts[i] = (cairn_adopt){.rows = meta->kind == CAIRN_BLOB_ROWS,
+                                  .decoded = meta->provenance != 0,
+                                  .begin = meta->begin,
+                                  .end = item->use_end,
+                                  .stored_end = meta->end,
+                                  .bytes = bytes,
+                                  .digest = meta->cut_digest,
+                                  .boundary = meta->boundary};
+        fine = !adopts[i].rows || adopt_runs(keeper, item, &adopts[i], &runs[i]);
+    }
+    if (fine) {
+        tell_core(keeper, prompt, fetch, adopts);
+    }
+    for (uint32_t i = 0; i < fetch->count && adopts != NULL && runs != NULL; i++) {
+        cairn_mem_array_release(keeper->mem, runs[i], adopts[i].count_runs, sizeof **runs);
+    }
+    cairn_mem_array_release(keeper->mem, runs, fetch->count, sizeof *runs);
+    cairn_mem_array_release(keeper->mem, adopts, fetch->count, sizeof *adopts);
+}
+
+void cairn_keeper_seek(cairn_keeper *keeper, const cairn_prompt *prompt, uint32_t resume,
+                       cairn_fetch *ret_fetch)
+{
+    uint32_t count = 0;
+    *ret_fetch = (cairn_fetch){0};
+    if (prompt->mode == CAIRN_RESUME_OFF || prompt->count <= resume + GAIN_TOKENS_MIN ||
+        cairn_disk_find(keeper->disk, &prompt->space, prompt->tokens, prompt->count, keeper->found,
+                        CAIRN_KEEPER_FOUND_MAX, &count, NULL) != CAIRN_OK ||
+        count == 0) {
+        return;
+    }
+    bool chosen = choose(keeper, prompt, count, resume, ret_fetch);
+    if (chosen) {
+        adopt(keeper, prompt, ret_fetch);
+    }
+    for (uint32_t i = 0; chosen && i < ret_fetch->count; i++) {
+        if (ret_fetch->blobs[i] != 0) {
+            return;
+        }
+    }
+    ret_fetch->count = 0; /* nothing to fetch: the lists go at once */
+    cairn_keeper_fetch_end(keeper, ret_fetch);
+}
+
+/* --- fetching --------------------------------------------------------------------------------------------- */
+
+static void report(cairn_keeper *keeper, cairn_blob_id blob, cairn_status status, uint64_t held_bytes)
+{
+    cairn_event event = {.kind = status == CAIRN_OK ? CAIRN_EVENT_STORED : CAIRN_EVENT_FAILED,
+                         .blob = blob,
+                         .bytes = held_bytes,
+                         .status = status};
+    if (status != CAIRN_OK) {
+        cairn_tier_ram_drop(keeper->cache->ram, blob);
+    }
+    if (cairn_cache_tell_drops(keeper->cache, &event, NULL) != CAIRN_OK && status == CAIRN_OK) {
+        report(keeper, blob, CAIRN_NOSPACE, 0);
+    }
+}
+
+static cairn_status fetch_one(cairn_keeper *keeper, const cairn_disk_found *item, cairn_blob_id blob)
+{
+    const cairn_blob_meta *meta = &item->row.meta;
+    uint8_t *room;
+    cairn_status status = cairn_tier_ram_reserve(keeper->cache->ram, blob, meta->payload_bytes, &room, NULL);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    return cairn_disk_get(keeper->disk, item->row.name, meta, room, NULL);
+}
+
+bool cairn_keeper_fetch(cairn_keeper *keeper, cairn_fetch *fetch, uint64_t *ret_bytes)
+{
+    while (fetch->next < fetch->count && fetch->blobs[fetch->next] == 0) {
+        fetch->next++;
+    }
+    if (fetch->next == fetch->count) {
+        return false;
+    }
+    const cairn_disk_found *item = &fetch->found[fetch->next];
+    cairn_blob_id blob = fetch->blobs[fetch->next++];
+    cairn_status status = fetch_one(keeper, item, blob);
+    uint64_t held = status == CAIRN_OK
+                        ? cairn_tier_ram_settle(keeper->cache->ram, blob, item->row.meta.payload_bytes)
+                        : 0;
+    report(keeper, blob, status, held);
+    if (status == CAIRN_OK) {
+        cairn_disk_use(keeper->disk, item->row.name,
+                       keeper->read_ns_token * 1e-6 * CAIRN_KEEPER_BLOCK_TOKENS /
+                           (double)item->row.meta.payload_bytes);
+        *ret_bytes += item->row.meta.payload_bytes;
+    }
+    (void)pthread_mutex_lock(&keeper->lock);
+    keeper->fetched += status == CAIRN_OK ? 1 : 0;
+    keeper->fetch_failures += status == CAIRN_OK ? 0 : 1;
+    keeper->fetched_bytes += status == CAIRN_OK ? item->row.meta.payload_bytes : 0;
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return true;
+}
+
+void cairn_keeper_fetch_end(cairn_keeper *keeper, cairn_fetch *fetch)
+{
+    for (; fetch->next < fetch->count; fetch->next++) {
+        if (fetch->blobs[fetch->next] != 0) {
+            report(keeper, fetch->blobs[fetch->next], CAIRN_CANCELLED, 0);
+        }
+    }
+    cairn_mem_array_release(keeper->mem, fetch->found, fetch->room, sizeof *fetch->found);
+    cairn_mem_array_release(keeper->mem, fetch->blobs, fetch->room, sizeof *fetch->blobs);
+    *fetch = (cairn_fetch){0};
+}

@@ -1,0 +1,66 @@
+/*
+ * keeper_internal - shared by keeper.c (out) and keeper_fetch.c (in). Nobody else includes it.
+ */
+#ifndef CAIRN_CACHE_KEEPER_INTERNAL_H
+#define CAIRN_CACHE_KEEPER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "cache/cache_internal.h"
+#include "cache/keeper.h"
+
+enum { KEEPER_JOBS = 2, KEEPER_STATES_MAX = 64 };
+
+typedef enum job_phase { JOB_FREE, JOB_READY, JOB_WRITING } job_phase;
+
+/* One blob on its way to disk. Filled by the engine's thread while FREE, read by the writer after. */
+typedef struct keeper_job {
+    job_phase phase;
+    cairn_blob_meta meta;
+    double value;
+    cairn_token *tokens; /* cairn_token[slot_tokens_max], the path up to meta.end */
+    cairn_blob_run runs[CAIRN_KEEPER_BLOCK_TOKENS];
+    uint8_t marks[CAIRN_KEEPER_BLOCK_TOKENS][CAIRN_BLOB_MARK_BYTES];
+    uint8_t *payload;                     /* uint8_t[payload_room] */
+    char replaces[CAIRN_BLOB_NAME_BYTES]; /* a shorter last block of the same path; empty: none */
+} keeper_job;
+
+/* How far a slot's path is kept. */
+typedef struct keeper_slot {
+    bool noted;          /* look at it */
+    uint32_t next_block; /* first block that was not looked at since it was noted */
+    bool rows_done;
+    uint32_t tail_end; /* the last block as it was kept last: its end, name and path there */
+    char tail_name[CAIRN_BLOB_NAME_BYTES];
+    cairn_path_digest tail_path;
+} keeper_slot;
+
+struct cairn_keeper {
+    cairn_cache *cache;
+    cairn_mem *mem;
+    cairn_disk *disk;
+    uint64_t payload_room;
+    uint32_t tokens_room;
+    keeper_slot *slots;
+    cairn_token *tokens;        /* cairn_token[tokens_room]: the path in hand */
+    uint32_t *positions;        /* uint32_t[digests_room] */
+    cairn_path_digest *digests; /* at multiples of BLOCK, and at the path's end */
+    uint32_t digests_room;
+    cairn_disk_found *found; /* cairn_disk_found[CAIRN_KEEPER_FOUND_MAX] */
+    uint64_t retry_ns;       /* nothing is written before */
+    bool scanned;            /* the directory was looked at before the writer began */
+    double read_ns_token;    /* what reading costs, as last measured */
+
+    pthread_t writer;
+    bool writer_runs;
+    pthread_mutex_t lock; /* over jobs' phases and what follows */
+    pthread_cond_t wake;  /* a job is ready, or stop */
+    pthread_cond_t done;  /* a job is free */
+    bool stop;
+    keeper_job jobs[KEEPER_JOBS];
+    uint64_t kept, failures, fetched, fetched_bytes, fetch_failures;
+    uint64_t pause_ns; /* how long to wait after the last failure; taken by the engine's thread */
+    cairn_error last_error;
+};
+
+#endif
