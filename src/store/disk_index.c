@@ -53,17 +53,17 @@ typedef enum index_statement {
 } index_statement;
 
 static const char *const statements[ST_COUNT] = {
-    [ST_PUT] = "INSERT OR REPLACE INTO blobs(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [ST_PUT] = ("INSERT OR REPLACE INTO blobs(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
     [ST_DROP] = "DELETE FROM blobs WHERE name=? RETURNING kind, file_bytes",
     [ST_HAS] = "SELECT kind, file_bytes FROM blobs WHERE name=?",
     [ST_USE] = "UPDATE blobs SET used_s=?2, value=?3 WHERE name=?1",
-    [ST_FIND] = "SELECT " COLUMNS " FROM blobs WHERE key=?",
-    [ST_EACH_VALUE] = "SELECT " COLUMNS " FROM blobs ORDER BY value, used_s, name",
-    [ST_EACH_NAME] = "SELECT " COLUMNS " FROM blobs ORDER BY name",
+    [ST_FIND] = ("SELECT " COLUMNS " FROM blobs WHERE key=?"),
+    [ST_EACH_VALUE] = ("SELECT " COLUMNS " FROM blobs ORDER BY value, used_s, name"),
+    [ST_EACH_NAME] = ("SELECT " COLUMNS " FROM blobs ORDER BY name"),
     [ST_TOTAL] = "SELECT count(*), coalesce(sum(kind=1),0), coalesce(sum(file_bytes),0) FROM blobs",
     [ST_FOLDER] = "SELECT modified_ms FROM folders WHERE name=?",
     [ST_FOLDER_SET] = "INSERT OR REPLACE INTO folders(name, modified_ms) VALUES(?,?)",
-    [ST_NAMES] = "SELECT " COLUMNS " FROM blobs WHERE name >= ?1 AND name < ?1 || 'g' ORDER BY name",
+    [ST_NAMES] = ("SELECT " COLUMNS " FROM blobs WHERE name >= ?1 AND name < ?1 || 'g' ORDER BY name"),
     [ST_WRITTEN] = "SELECT bytes FROM written WHERE day=?",
     [ST_WRITTEN_ADD] = "INSERT INTO written(day, bytes) VALUES(?,?) ON CONFLICT(day) DO UPDATE SET "
                        "bytes=bytes+excluded.bytes",
