@@ -169,7 +169,9 @@ cairn_status cairn_step_keep_list(cairn_core *core, cairn_request *request)
 void cairn_step_start_list(cairn_core *core)
 {
     cairn_drop_doomed(core);
-    (void)cairn_evict_for(core, 0, INFINITY); /* room for the index */
+    if (!cairn_ledger_fits(&core->ledger, cairn_ledger_headroom(&core->ledger) / 4)) {
+        (void)cairn_evict_for(core, 0, INFINITY); /* room for the index */
+    }
 }
 
 /* --- the step ------------------------------------------------------------------------------------------------------ */

@@ -472,10 +472,12 @@ static void clear_chosen(cairn_core *core)
 
 bool cairn_evict_for(cairn_core *core, uint64_t bytes, double density)
 {
-    bytes += cairn_ledger_headroom(&core->ledger);
-    if (cairn_ledger_fits(&core->ledger, bytes)) {
+    uint64_t headroom = cairn_ledger_headroom(&core->ledger);
+    if (cairn_ledger_fits(&core->ledger, bytes + headroom)) {
         return true;
     }
+    /* Half of it may be in use by the index: else every few tokens of index would cost a whole state more. */
+    bytes += headroom / 2;
     uint64_t cap = core->ledger.bytes_max;
     uint64_t sum = cairn_ledger_sum(&core->ledger);
     uint64_t fixed = core->ledger.reserved_bytes + core->ledger.buffer_bytes + core->ledger.index_bytes;
@@ -483,7 +485,7 @@ bool cairn_evict_for(cairn_core *core, uint64_t bytes, double density)
         return false; /* nothing that could be dropped would be enough */
     }
     uint64_t found = 0;
-    while (sum - found > cap - bytes) {
+    while (found == 0 || sum - found > cap - bytes) {
         victim pick = find_victim(core);
         if (pick.index == CAIRN_NONE || pick.density >= density || pick.bytes > sum - found) {
             clear_chosen(core);

@@ -3,6 +3,7 @@
  */
 #include "core/placement.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/boundary.h"
@@ -212,12 +213,34 @@ static bool takes_states(const cairn_core *core, const cairn_request *request)
     return request->keep && core->options.state_bytes_max > 0 && core->options.trim != CAIRN_TRIM_ANYWHERE;
 }
 
-/* Take, dropping what is worth less; or say that there was no room. */
-static void take(cairn_core *core, cairn_request *request, uint32_t slot, double gain_ns)
+/* States on the path that ends in `node`. */
+static uint32_t held_on_path(const cairn_core *core, uint32_t node)
+{
+    uint32_t held = 0;
+    for (uint32_t i = node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
+        for (uint32_t m = cairn_node_at(&core->tree, i)->mark_first; m != CAIRN_NONE;
+             m = cairn_mark_at(&core->tree, m)->next) {
+            held += cairn_mark_at(&core->tree, m)->state != CAIRN_NONE ? 1 : 0;
+        }
+    }
+    return held;
+}
+
+/* Would giving up the state at the cursor leave a gap up to `next` that law 12 does not allow? */
+static bool must_take(const cairn_core *core, uint32_t node, uint32_t position, uint32_t next)
+{
+    uint32_t gap = next - cairn_placement_before(core, node, position);
+    uint32_t held = held_on_path(core, node);
+    return gap > 512 && held > 0 && gap > 2 * (uint64_t)next / held;
+}
+
+/* Take, dropping what is worth less; or say that there was no room. `next`: where the next state could be. */
+static void take(cairn_core *core, cairn_request *request, uint32_t slot, double gain_ns, uint32_t next)
 {
     cairn_cursor at = core->tree.cursors[slot];
     double density = cairn_value_density(core, at.node, gain_ns, core->now_ns, core->options.state_bytes_max);
-    if (cairn_plan_take(core, slot, request, density)) {
+    if (cairn_plan_take(core, slot, request, density) ||
+        (must_take(core, at.node, at.position, next) && cairn_plan_take(core, slot, request, INFINITY))) {
         request->decision.states_taken++;
         uint32_t mark = cairn_tree_mark(&core->tree, at.node, at.position, false);
         if (request->prompt->pin && mark != CAIRN_NONE &&
@@ -239,6 +262,7 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
     if (!takes_states(core, request) || at.node == CAIRN_NONE || at.position != position || position == 0) {
         return;
     }
+    cairn_value_dirty(core, at.node); /* the path is longer: the gap after its last state is wider */
     if (position == request->branch) {
         uint32_t m = cairn_tree_mark(tree, at.node, position, true);
         if (m != CAIRN_NONE) {
@@ -277,7 +301,7 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
         return;
     }
     if (pays || insured) {
-        take(core, request, slot, gain);
+        take(core, request, slot, gain, next);
     } else {
         request->decision.states_skipped++;
         core->takes_skipped++;
@@ -301,7 +325,7 @@ void cairn_placement_answered(cairn_core *core, cairn_request *request, uint32_t
     double reading = cairn_costs_read(&core->costs, before, at.position);
     double gain = 0.05 * reading;
     if (gain > core->costs.take_ns || core->costs.take_ns <= insurance * reading) {
-        take(core, request, slot, gain);
+        take(core, request, slot, gain, at.position + core->options.grid_tokens);
     }
 }
 

@@ -283,7 +283,8 @@ bool cairn_value_refresh(cairn_core *core, uint32_t tip)
         uint32_t state = cairn_mark_at(tree, s->marks[i])->state;
         held += state != CAIRN_NONE && counts_as_held(cairn_state_at(tree, state)) ? 1 : 0;
     }
-    uint64_t widest = held > 1 ? 2 * (uint64_t)end->end / (held - 1) : UINT64_MAX;
+    /* The smallest of `held` merged gaps is at most this, so one may always go. */
+    uint64_t widest = held > 1 ? 2 * (uint64_t)end->end / held : UINT64_MAX;
     widest = widest > 512 ? widest : 512;
     uint32_t next_position = end->end;
     double next_mass = total;

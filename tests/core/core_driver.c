@@ -174,7 +174,7 @@ static void do_take(driver *d, const cairn_action *a)
         report(d, a, false, 0);
         return;
     }
-    uint64_t bytes = a->bytes - cairn_rng_below(&d->rng, a->bytes / 4 + 1);
+    uint64_t bytes = d->even ? a->bytes : a->bytes - cairn_rng_below(&d->rng, a->bytes / 4 + 1);
     driver_blob *b = blob_add(d, a, bytes);
     b->pure = s->pure;
     b->low = s->low;

@@ -64,6 +64,7 @@ typedef struct driver {
     double fail_chance; /* of each action that can fail */
     uint64_t take_ns, restore_ns;
     bool verify; /* after every event */
+    bool even;   /* states are as large as was reserved, not up to a quarter smaller */
     uint64_t prompt_tokens, read_tokens, least_tokens, actions;
     uint64_t reasons[CAIRN_REASON_COUNT];
 } driver;
