@@ -72,9 +72,10 @@ static int open_chat(const cairn_serve_settings *s, parts *p)
                         "Give another one with --chat-template-file FILE.");
         return 1;
     }
-    if (cairn_chat_get_caps(p->chat)->is_fallback)
+    if (cairn_chat_get_caps(p->chat)->is_fallback) {
         CAIRN_LOG(&p->log, WARN, "template",
                   CAIRN_FIELD_STR("message", "the model has no chat template; ChatML is used"));
+    }
     return 0;
 }
 
@@ -104,15 +105,16 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
                         "Give it more room with --cache-ram, or use --no-cache.");
         return 1;
     }
-    if (!s->no_cache && !p->engine.proved)
+    if (!s->no_cache && !p->engine.proved) {
         CAIRN_LOG(&p->log, WARN, "cache",
                   CAIRN_FIELD_STR("message", "this model did not pass the check at start; the cache is off"),
                   CAIRN_FIELD_STR("why", p->engine.refused));
-    else if (s->resume == 1 && !p->engine.exact)
+    } else if (s->resume == 1 && !p->engine.exact) {
         CAIRN_LOG(&p->log, WARN, "cache",
                   CAIRN_FIELD_STR("message",
                                   "this engine repeats itself only closely, so `exact` is not bit for bit"),
                   CAIRN_FIELD_STR("why", p->engine.refused));
+    }
     return 0;
 }
 
@@ -121,11 +123,12 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
 static void show_prefill(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens)
 {
     (void)ctx;
-    if (done_tokens < prompt_tokens)
+    if (done_tokens < prompt_tokens) {
         cairn_term_progress("request %llu: reading %u of %u tokens", (unsigned long long)job, done_tokens,
                             prompt_tokens);
-    else
+    } else {
         cairn_term_progress("%s", "");
+    }
 }
 
 static void write_log(void *ctx, const char *line, size_t len_bytes)
@@ -237,7 +240,7 @@ int cairn_cmd_serve(int argc, const char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     cairn_log_init(&p.log, s.verbose ? CAIRN_LOG_LEVEL_DEBUG : CAIRN_LOG_LEVEL_INFO,
                    s.log_format == 1 ? CAIRN_FIELD_FORMAT_JSON : CAIRN_FIELD_FORMAT_TEXT,
-                   cairn_clock_system(), write_log, (void *)(intptr_t)2);
+                   cairn_clock_system(), write_log, (void *)(intptr_t)2); // NOLINT(performance-no-int-to-ptr)
     cairn_buf_init(&p.keys_text, cairn_mem_default(), 1 << 20);
     cairn_buf_init(&p.template_text, cairn_mem_default(), 4 << 20);
     code = read_keys(&s, &p);

@@ -132,10 +132,11 @@ static void add_result(bench *b, const char *name, cairn_resume_mode mode, const
     r->record = trace->record;
     r->difference = cairn_verify_compare(&b->cold, trace);
     /* A control passes when it differs clearly; fast promises greedy agreement nowhere, so it always passes. */
-    if (control)
+    if (control) {
         r->passed = r->difference.largest > 1e-3 * r->difference.magnitude && r->difference.largest > 0;
-    else
+    } else {
         r->passed = mode == CAIRN_RESUME_FAST || r->difference.equal;
+    }
     cairn_term_progress("verify: %zu comparisons done", b->count);
 }
 
@@ -313,9 +314,10 @@ static cairn_status run_control(bench *b, cairn_error *reterr)
         if (status == CAIRN_OK)
             status = probe(b, n, b->other + n, &b->warm, reterr);
     }
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         add_result(b, size > 0 ? "other tokens' state" : "other tokens' rows", CAIRN_RESUME_EXACT, &b->warm,
                    true);
+    }
     e->ops->reset(e, 0);
     cairn_mem_release(cairn_mem_default(), state, size);
     cairn_mem_release(cairn_mem_default(), right, right_size);
@@ -500,12 +502,12 @@ int cairn_cmd_verify(int argc, const char **argv)
         return code;
     b.settings = &s;
     cairn_log_init(&b.log, s.verbose ? CAIRN_LOG_LEVEL_DEBUG : CAIRN_LOG_LEVEL_WARN, CAIRN_FIELD_FORMAT_TEXT,
-                   NULL, cairn_log_write_fd, (void *)(intptr_t)2);
+                   NULL, cairn_log_write_fd, (void *)(intptr_t)2); // NOLINT(performance-no-int-to-ptr)
     cairn_llama_options options;
     cairn_llama_defaults(&options);
     options.model.path = s.model;
     options.slots = 2;
-    options.slot_tokens_max = (uint32_t)(s.tokens + s.answer * 2 + TAIL * 16);
+    options.slot_tokens_max = (uint32_t)(s.tokens + s.answer * 2 + (int64_t)TAIL * 16);
     options.threads = (uint32_t)s.threads;
     options.batch_tokens_max = (uint32_t)s.batch;
     code = cairn_engine_open_file(&options, 0, &b.log, &b.open);
@@ -529,15 +531,17 @@ int cairn_cmd_verify(int argc, const char **argv)
         resumed += b.results[i].record.resume > 0 ? 1 : 0;
     }
     passed = passed && resumed > 0; /* comparing cold runs with cold runs would prove nothing */
-    if (s.json)
+    if (s.json) {
         print_json(&b, passed);
-    else
+    } else {
         print_table(&b);
+    }
     if (status != CAIRN_OK)
         cairn_term_fail("the engine failed", &error, NULL);
-    if (!s.json)
+    if (!s.json) {
         printf("%s\n", passed ? "passed: resuming is exact here, and a wrong state would have been noticed"
                               : "FAILED: see the verdicts above");
+    }
     cleanup(&b);
     return passed ? 0 : 1;
 }

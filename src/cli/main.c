@@ -47,10 +47,11 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, (const char **)argv + 1);
     }
     char problem[160];
-    if (argc < 2)
+    if (argc < 2) {
         (void)snprintf(problem, sizeof problem, "a command is missing: serve, verify, model or version");
-    else
+    } else {
         (void)snprintf(problem, sizeof problem,
                        "there is no command \"%.60s\"; there are serve, verify, model, version", name);
+    }
     return cairn_term_usage("", problem);
 }

@@ -23,7 +23,7 @@ static void variable_of(const char *name, char out[64])
 {
     size_t n = (size_t)snprintf(out, 64, "CAIRN_%s", name);
     for (size_t i = 0; i < n && i < 63; i++)
-        out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
+        out[i] = (char)(out[i] == '-' ? '_' : toupper((unsigned char)out[i]));
 }
 
 /* Index of the word in "a|b|c"; -1: none of them. */
@@ -166,24 +166,26 @@ cairn_options_result cairn_options_read(const cairn_option_set *set, int argc, c
         char *text = poptGetOptArg(context);
         if (result == CAIRN_OPTIONS_OK && !set_value(o, shown, text, problem))
             result = CAIRN_OPTIONS_WRONG;
-        if (o->kind == CAIRN_OPTION_TEXT && count_kept < KEPT_MAX)
+        if (o->kind == CAIRN_OPTION_TEXT && count_kept < KEPT_MAX) {
             kept[count_kept++] = text;
-        else if (o->kind == CAIRN_OPTION_TEXT)
+        } else if (o->kind == CAIRN_OPTION_TEXT) {
             result = CAIRN_OPTIONS_WRONG;
-        else
+        } else {
             free(text);
+        }
     }
-    if (help)
+    if (help) {
         result = CAIRN_OPTIONS_HELP;
-    else if (result == CAIRN_OPTIONS_OK && code < -1) {
+    } else if (result == CAIRN_OPTIONS_OK && code < -1) {
         (void)snprintf(problem, 256, "%.100s: %s", poptBadOption(context, POPT_BADOPTION_NOALIAS),
                        poptStrerror(code));
         result = CAIRN_OPTIONS_WRONG;
     } else if (result == CAIRN_OPTIONS_OK) {
-        if (!environment_read && !read_environment(set, problem))
+        if (!environment_read && !read_environment(set, problem)) {
             result = CAIRN_OPTIONS_WRONG;
-        else
+        } else {
             result = take_rest(context, argc, argv, rest, rest_max, problem);
+        }
     }
     (void)poptFreeContext(context);
     return result;
@@ -219,10 +221,11 @@ void cairn_options_help(const cairn_option_set *set)
             (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
         (void)snprintf(left, sizeof left, "  %s--%s%s%s", letter, o->name, o->arg != NULL ? " " : "",
                        o->arg != NULL ? o->arg : "");
-        if (strlen(left) >= INDENT - 1)
+        if (strlen(left) >= INDENT - 1) {
             printf("%s\n%*s", left, INDENT, "");
-        else
+        } else {
             printf("%-*s", INDENT, left);
+        }
         print_help_lines(o->help, INDENT);
     }
     printf("\n  -h, --help                  this text\n");

@@ -28,13 +28,13 @@ typedef enum cairn_option_kind {
 typedef struct cairn_option {
     cairn_option_kind kind;
     const char *name;  /* "port": --port and CAIRN_PORT; a heading's text                              */
-    char letter;       /* 'p'; 0: none                                                                */
     void *value;       /* see kind                                                                    */
     const char *arg;   /* "PORT" in --help; NULL for flags                                            */
     const char *help;  /* may hold line ends                                                          */
     int64_t min, max;  /* INT                                                                         */
     uint64_t whole;    /* BYTES: what a percentage is of; 0: none                                     */
     const char *words; /* WORD: "fast|exact"                                                          */
+    char letter;       /* 'p'; 0: none                                                                */
 } cairn_option;
 
 typedef struct cairn_option_set {

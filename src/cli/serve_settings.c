@@ -24,8 +24,8 @@ static void defaults(cairn_serve_settings *s)
     s->body_max = 32u << 20;
 }
 
-int cairn_serve_settings_read(cairn_serve_settings *s, int argc,
-                              const char **argv) // NOLINT(readability-function-size): a table
+// NOLINTNEXTLINE(readability-function-size): a table
+int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **argv)
 {
     defaults(s);
     const cairn_option options[] = {

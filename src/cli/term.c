@@ -44,12 +44,13 @@ void cairn_term_print(const cairn_term_table *table, FILE *out)
             const char *text = table->cells[r][c] + (r == 0 && right[c] ? 1 : 0);
             if (c > 0)
                 (void)fputs("  ", out);
-            if (right[c])
+            if (right[c]) {
                 (void)fprintf(out, "%*s", (int)width[c], text);
-            else if (c + 1 < table->columns)
+            } else if (c + 1 < table->columns) {
                 (void)fprintf(out, "%-*s", (int)width[c], text);
-            else
+            } else {
                 (void)fputs(text, out);
+            }
         }
         (void)fputc('\n', out);
     }
@@ -76,10 +77,11 @@ void cairn_term_fail(const char *what, const cairn_error *error, const char *adv
 {
     cairn_term_progress("%s", "");
     (void)fprintf(stderr, "cairn: %s", what);
-    if (error != NULL && error->detail[0] != '\0')
+    if (error != NULL && error->detail[0] != '\0') {
         (void)fprintf(stderr, ": %s", error->detail);
-    else if (error != NULL && error->status != CAIRN_OK)
+    } else if (error != NULL && error->status != CAIRN_OK) {
         (void)fprintf(stderr, ": %s", cairn_status_message(error->status));
+    }
     (void)fputc('\n', stderr);
     if (advice != NULL)
         (void)fprintf(stderr, "%s\n", advice);

@@ -14,7 +14,7 @@
 #include "serve/serve_inside.h"
 #include "serve/tokens.h"
 
-enum { PENALTY_TOKENS_MAX = 4096 };
+enum { PENALTY_TOKENS_MAX = 4096, AS_PROMPT = CAIRN_TOKENS_ADD_SPECIAL | CAIRN_TOKENS_PARSE_SPECIAL };
 
 /* --- the prompt -------------------------------------------------------------------------------------------------- */
 
@@ -103,16 +103,15 @@ static void render_chat(cairn_serve *serve, cairn_job *job, const cairn_http_req
         return;
     }
     const cairn_chat_prompt *p = job->chat_prompt;
-    cairn_status status = cairn_tokens_of(job->mem, serve->options.vocab, p->text, p->text_bytes, true, true,
-                                          &job->tokens, &job->count_tokens);
+    cairn_status status =
+        cairn_tokens_of(job->mem, serve->options.vocab, p->text, p->text_bytes, AS_PROMPT, &job->tokens);
     if (status == CAIRN_OK && p->count_boundaries > 0) {
         job->boundaries = cairn_mem_array(job->mem, p->count_boundaries, sizeof *job->boundaries);
         status = job->boundaries == NULL ? CAIRN_NOMEM : CAIRN_OK;
         if (status == CAIRN_OK) {
             job->room_boundaries = (uint32_t)p->count_boundaries;
-            status =
-                cairn_tokens_boundaries(job->mem, serve->options.vocab, p, job->tokens, job->count_tokens,
-                                        job->boundaries, &job->prompt.count_boundaries);
+            status = cairn_tokens_boundaries(job->mem, serve->options.vocab, p, &job->tokens, job->boundaries,
+                                             &job->prompt.count_boundaries);
         }
     }
     if (status == CAIRN_OK)
@@ -132,12 +131,12 @@ static void take_token_ids(cairn_serve *serve, cairn_job *job, const json_t *lis
 {
     uint32_t vocab_size = cairn_llama_vocab_size(serve->options.vocab),
              count = (uint32_t)json_array_size(list);
-    job->tokens = cairn_mem_array(job->mem, count, sizeof *job->tokens);
-    if (job->tokens == NULL) {
+    job->tokens.items = cairn_mem_array(job->mem, count, sizeof *job->tokens.items);
+    if (job->tokens.items == NULL) {
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
         return;
     }
-    job->count_tokens = count;
+    job->tokens.count = count;
     for (uint32_t i = 0; i < count; i++) {
         const json_t *item = json_array_get(list, i);
         json_int_t id = json_integer_value(item);
@@ -146,7 +145,7 @@ static void take_token_ids(cairn_serve *serve, cairn_job *job, const json_t *lis
                                 vocab_size - 1);
             return;
         }
-        job->tokens[i] = (cairn_token)id;
+        job->tokens.items[i] = (cairn_token)id;
     }
 }
 
@@ -162,10 +161,9 @@ static void read_prompt(cairn_serve *serve, cairn_job *job, cairn_api_error *err
     } else if (json_is_string(prompt)) {
         const char *text = json_string_value(prompt);
         size_t len = json_string_length(prompt);
-        if (cairn_tokens_of(job->mem, serve->options.vocab, text, len, true, true, &job->tokens,
-                            &job->count_tokens) != CAIRN_OK)
+        if (cairn_tokens_of(job->mem, serve->options.vocab, text, len, AS_PROMPT, &job->tokens) != CAIRN_OK)
             cairn_api_error_set(error, 503, "unavailable_error", NULL, "The prompt could not be tokenized.");
-        else if (job->count_tokens == 0)
+        else if (job->tokens.count == 0)
             cairn_api_error_bad(error, "prompt", "prompt is empty.");
         job->echo_bytes = job->params.echo ? len : 0;
         job->echo = job->params.echo ? cairn_mem_dup(job->mem, text, len) : NULL;
@@ -185,16 +183,16 @@ static void read_prompt(cairn_serve *serve, cairn_job *job, cairn_api_error *err
 static void finish_prompt(cairn_serve *serve, cairn_job *job, cairn_api_error *error)
 {
     uint32_t context = serve->options.engine->info.slot_tokens_max;
-    if (error->http == 0 && job->count_tokens >= context)
+    if (error->http == 0 && job->tokens.count >= context)
         cairn_api_error_context(error, job->surface == CAIRN_SURFACE_CHAT ? "messages" : "prompt",
-                                job->count_tokens, context);
+                                job->tokens.count, context);
     if (error->http != 0)
         return;
-    int64_t room = (int64_t)context - job->count_tokens;
+    int64_t room = (int64_t)context - job->tokens.count;
     if (job->params.answer_tokens_max < 0 || job->params.answer_tokens_max > room)
         job->params.answer_tokens_max = room;
-    job->prompt.tokens = job->tokens;
-    job->prompt.count = job->count_tokens;
+    job->prompt.tokens = job->tokens.items;
+    job->prompt.count = job->tokens.count;
     job->prompt.boundaries = job->boundaries;
     job->prompt.mode =
         job->params.resume >= 0 ? (cairn_resume_mode)job->params.resume : serve->options.resume;
@@ -270,10 +268,10 @@ static void make_sampler(cairn_serve *serve, cairn_job *job, cairn_api_error *er
         status = cairn_sampler_new(serve->options.vocab->model, &settings, &job->sampler, &cause);
     cairn_mem_array_release(job->mem, bias, BIAS_ROOM, sizeof *bias);
     bool penalties = p->repeat_penalty != 1.0 || p->presence_penalty != 0 || p->frequency_penalty != 0;
-    uint32_t from = job->count_tokens > PENALTY_TOKENS_MAX ? job->count_tokens - PENALTY_TOKENS_MAX : 0;
-    for (uint32_t i = from; penalties && job->sampler != NULL && i < job->count_tokens && status == CAIRN_OK;
+    uint32_t from = job->tokens.count > PENALTY_TOKENS_MAX ? job->tokens.count - PENALTY_TOKENS_MAX : 0;
+    for (uint32_t i = from; penalties && job->sampler != NULL && i < job->tokens.count && status == CAIRN_OK;
          i++)
-        status = cairn_sampler_accept(job->sampler, job->tokens[i], false, &cause);
+        status = cairn_sampler_accept(job->sampler, job->tokens.items[i], false, &cause);
     if (status != CAIRN_OK)
         cairn_render_error(error, &cause);
 }

@@ -12,13 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "serve/http_check.h"
 #include "serve/json_answer.h"
 #include "serve/watch.h"
 
-enum { CHUNK_BYTES = 16 * 1024, DRAIN_FACTOR = 4, CONNECTION_BYTES = 64 * 1024, IDLE_SECONDS = 120 };
+enum {
+    CHUNK_BYTES = 16 * 1024,
+    DRAIN_FACTOR = 4,
+    CONNECTION_BYTES = 64 * 1024,
+    IDLE_SECONDS = 120,
+    LAST_WORDS_MS = 1000
+};
 
 struct cairn_http {
     cairn_http_options options;
@@ -27,6 +34,7 @@ struct cairn_http {
     int socket;
     uint16_t port;
     atomic_uint_fast64_t bodies_bytes;
+    atomic_uint open_exchanges; /* requests that have no answer yet, or whose answer is being sent */
 };
 
 typedef struct exchange {
@@ -56,7 +64,9 @@ static enum MHD_Result send_response(exchange *x, int status, struct MHD_Respons
 static struct MHD_Response *buffer_response(const cairn_buf *bytes, const char *content_type)
 {
     struct MHD_Response *response = MHD_create_response_from_buffer(
-        bytes->len_bytes, (void *)(uintptr_t)cairn_buf_str(bytes), MHD_RESPMEM_MUST_COPY);
+        bytes->len_bytes,
+        (void *)(uintptr_t)cairn_buf_str(bytes) /* NOLINT(performance-no-int-to-ptr): copied, not written */,
+        MHD_RESPMEM_MUST_COPY);
     if (response != NULL)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
     return response;
@@ -65,7 +75,7 @@ static struct MHD_Response *buffer_response(const cairn_buf *bytes, const char *
 static enum MHD_Result send_error(exchange *x, const cairn_api_error *error)
 {
     cairn_buf text;
-    cairn_buf_init(&text, x->http->options.mem, 64 * 1024);
+    cairn_buf_init(&text, x->http->options.mem, (size_t)64 * 1024);
     struct MHD_Response *response = NULL;
     if (cairn_json_write(&text, cairn_json_error(error)) == CAIRN_OK)
         response = buffer_response(&text, "application/json");
@@ -261,6 +271,7 @@ static enum MHD_Result call_handler(exchange *x, const char *method, const char 
     return continue_outbox(x);
 }
 
+// NOLINTNEXTLINE(readability-function-size): libmicrohttpd's signature
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *path,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_bytes, void **state)
@@ -276,6 +287,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
         cairn_buf_init(&x->body, http->options.mem, http->options.body_bytes_max);
         cairn_buf_init(&x->reply.bytes, http->options.mem, SIZE_MAX / 4);
         *state = x;
+        (void)atomic_fetch_add(&http->open_exchanges, 1);
         return begin_exchange(x, version);
     }
     if (*upload_bytes > 0) {
@@ -301,6 +313,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     if (x == NULL)
         return;
     *state = NULL;
+    (void)atomic_fetch_sub(&http->open_exchanges, 1);
     if (x->watched)
         cairn_watch_remove(http->watch, x->watch_id);
     drop_body(x);
@@ -412,8 +425,14 @@ void cairn_http_stop(cairn_http *http)
 {
     if (http == NULL)
         return;
-    if (http->daemon != NULL)
+    if (http->daemon != NULL) {
+        /* What was answered is also sent, to those who take it. */
+        for (int i = 0; i < LAST_WORDS_MS && atomic_load(&http->open_exchanges) > 0; i += 5) {
+            struct timespec tick = {.tv_nsec = 5000000};
+            (void)nanosleep(&tick, NULL);
+        }
         MHD_stop_daemon(http->daemon);
+    }
     if (http->socket >= 0)
         (void)close(http->socket);
     cairn_watch_free(http->watch);

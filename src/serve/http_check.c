@@ -30,10 +30,11 @@ static void check_length(cairn_http_check *check, const char *value)
     size_t digits = 0;
     for (const char *c = value; *c >= '0' && *c <= '9'; c++, digits++)
         length = length * 10 + (uint64_t)(*c - '0');
-    if (digits == 0 || digits > 18 || value[digits] != '\0')
+    if (digits == 0 || digits > 18 || value[digits] != '\0') {
         refuse(check, "Content-Length is not a number.");
-    else if (check->count_content_length > 0 && check->content_length != length)
+    } else if (check->count_content_length > 0 && check->content_length != length) {
         refuse(check, "The request has two different Content-Lengths.");
+    }
     check->content_length = length;
     check->count_content_length++;
 }

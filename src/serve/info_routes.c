@@ -15,10 +15,11 @@ static json_t *name_json(const cairn_serve *serve)
 void cairn_route_health(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
     (void)request;
-    if (atomic_load(&serve->stopping))
+    if (atomic_load(&serve->stopping)) {
         cairn_api_error_set(&reply->error, 503, "unavailable_error", "stopping", "The server is stopping.");
-    else
+    } else {
         cairn_reply_json(reply, json_pack("{s:s}", "status", "ok"));
+    }
 }
 
 void cairn_route_models(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)

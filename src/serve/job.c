@@ -33,7 +33,7 @@ void cairn_job_unref(cairn_job *job)
     cairn_answer_free(job->answer);
     cairn_sampler_free(job->sampler);
     cairn_chat_prompt_free(job->chat_prompt);
-    cairn_mem_array_release(job->mem, job->tokens, job->count_tokens, sizeof *job->tokens);
+    cairn_tokens_release(job->mem, &job->tokens);
     cairn_mem_array_release(job->mem, job->boundaries, job->room_boundaries, sizeof *job->boundaries);
     cairn_mem_array_release(job->mem, job->visible, job->count_visible, sizeof *job->visible);
     cairn_mem_release(job->mem, job->echo, job->echo_bytes);

@@ -21,6 +21,7 @@
 #include "serve/answer.h"
 #include "serve/outbox.h"
 #include "serve/params.h"
+#include "serve/tokens.h"
 
 typedef struct cairn_job cairn_job;
 
@@ -46,8 +47,7 @@ struct cairn_job {
     json_t *json; /* the request: texts are borrowed from it                         */
     cairn_params params;
     cairn_chat_prompt *chat_prompt; /* chat only                                                       */
-    cairn_token *tokens;            /* cairn_token[count_tokens]                                       */
-    uint32_t count_tokens;
+    cairn_tokens tokens;
     cairn_boundary *boundaries; /* cairn_boundary[room_boundaries], prompt.count_boundaries of them used */
     uint32_t room_boundaries;
     cairn_prompt prompt;

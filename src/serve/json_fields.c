@@ -36,10 +36,11 @@ static bool too_deep(const char *body, size_t len_bytes, size_t *ret_at)
     for (size_t i = 0; i < len_bytes; i++) {
         char c = body[i];
         if (in_string) {
-            if (c == '\\')
+            if (c == '\\') {
                 i++;
-            else if (c == '"')
+            } else if (c == '"') {
                 in_string = false;
+            }
         } else if (c == '"') {
             in_string = true;
         } else if (c == '{' || c == '[') {

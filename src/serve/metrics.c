@@ -104,9 +104,10 @@ typedef struct sheet {
 
 static void head(sheet *s, const char *name, const char *kind, const char *help)
 {
-    if (s->status == CAIRN_OK)
+    if (s->status == CAIRN_OK) {
         s->status =
             cairn_buf_printf(s->out, "# HELP cairn_%s %s\n# TYPE cairn_%s %s\n", name, help, name, kind);
+    }
 }
 
 /* One line; `labels` is "" or {a="b"}. */
@@ -128,16 +129,18 @@ static void histogram(sheet *s, const char *name, const char *help, const cairn_
     head(s, name, "histogram", help);
     for (size_t i = 0; i <= CAIRN_METRICS_BOUNDS && s->status == CAIRN_OK; i++) {
         total += h->buckets[i];
-        if (i < CAIRN_METRICS_BOUNDS)
+        if (i < CAIRN_METRICS_BOUNDS) {
             s->status = cairn_buf_printf(s->out, "cairn_%s_bucket{le=\"%g\"} %llu\n", name, bounds_s[i],
                                          (unsigned long long)total);
-        else
+        } else {
             s->status = cairn_buf_printf(s->out, "cairn_%s_bucket{le=\"+Inf\"} %llu\n", name,
                                          (unsigned long long)total);
+        }
     }
-    if (s->status == CAIRN_OK)
+    if (s->status == CAIRN_OK) {
         s->status = cairn_buf_printf(s->out, "cairn_%s_sum %.9g\ncairn_%s_count %llu\n", name,
                                      (double)h->sum_ns / 1e9, name, (unsigned long long)total);
+    }
 }
 
 /* A label's value: quotes, backslashes and line ends are escaped. */

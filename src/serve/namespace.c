@@ -27,16 +27,18 @@ cairn_status cairn_keys_new(const cairn_mem *mem, const char *const *api_keys, s
     keys->count = count;
     keys->digests = cairn_mem_array(mem, count, sizeof *keys->digests);
     cairn_status status = CAIRN_OK;
-    if (keys->digests == NULL)
+    if (keys->digests == NULL) {
         status = cairn_error_set(reterr, CAIRN_NOMEM, "keys/new", NULL);
-    else if (getrandom(keys->secret, sizeof keys->secret, 0) != (ssize_t)sizeof keys->secret)
+    } else if (getrandom(keys->secret, sizeof keys->secret, 0) != (ssize_t)sizeof keys->secret) {
         status = cairn_error_set_os(reterr, errno, "keys/new: random bytes", NULL);
+    }
     for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
-        if (api_keys[i][0] == '\0')
+        if (api_keys[i][0] == '\0') {
             status = cairn_error_set(reterr, CAIRN_INVALID, "keys/new", "an API key is empty");
-        else if (cairn_digest_keyed(keys->secret, sizeof keys->secret, api_keys[i], strlen(api_keys[i]),
-                                    &keys->digests[i]) != CAIRN_OK)
+        } else if (cairn_digest_keyed(keys->secret, sizeof keys->secret, api_keys[i], strlen(api_keys[i]),
+                                      &keys->digests[i]) != CAIRN_OK) {
             status = cairn_error_set(reterr, CAIRN_NOMEM, "keys/new", NULL);
+        }
     }
     if (status != CAIRN_OK) {
         cairn_keys_free(keys);

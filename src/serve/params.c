@@ -53,11 +53,11 @@ static void add_bias(cairn_params *p, int64_t token, const char *text, const jso
         return;
     }
     cairn_params_bias *bias = &p->bias[p->count_bias];
-    if (json_is_number(value) && fabs(json_number_value(value)) <= 1e6)
+    if (json_is_number(value) && fabs(json_number_value(value)) <= 1e6) {
         bias->bias = (float)json_number_value(value);
-    else if (json_is_false(value))
+    } else if (json_is_false(value)) {
         bias->bias = -INFINITY;
-    else {
+    } else {
         cairn_api_error_bad(e, field, "%s must be a number (or false: never).", field);
         return;
     }
@@ -148,10 +148,11 @@ static void read_shape(cairn_params *p, const json_t *r, cairn_api_error *e)
         cairn_json_boolean(options, "include_usage", &p->include_usage, e);
     cairn_json_boolean(r, "echo", &p->echo, e);
     cairn_json_integer(r, "n", 1, 1 << 20, &n, e);
-    if (n != 1)
+    if (n != 1) {
         cairn_api_error_bad(e, "n",
                             "n must be 1: this server gives one choice a request. Send the request again for "
                             "another; the prompt is reused.");
+    }
     cairn_json_integer(r, "best_of", 1, 1, &n, e);
     cairn_json_integer(r, "n_predict", -2, INT32_MAX, &p->answer_tokens_max, e);
     cairn_json_integer(r, "max_tokens", -1, INT32_MAX, &p->answer_tokens_max, e);
@@ -162,9 +163,10 @@ static void read_shape(cairn_params *p, const json_t *r, cairn_api_error *e)
     p->cache_off = !cache_prompt;
     cairn_json_text(r, "grammar", &p->grammar, e);
     const json_t *logprobs = json_object_get(r, "logprobs");
-    if (json_is_true(logprobs) || (json_is_integer(logprobs) && json_integer_value(logprobs) > 0))
+    if (json_is_true(logprobs) || (json_is_integer(logprobs) && json_integer_value(logprobs) > 0)) {
         cairn_api_error_bad(e, "logprobs",
                             "logprobs are not available on this server yet; leave the field out.");
+    }
 }
 
 static void read_cairn(cairn_params *p, const json_t *r, cairn_api_error *e)
@@ -183,14 +185,15 @@ static void read_cairn(cairn_params *p, const json_t *r, cairn_api_error *e)
     cairn_json_text(own, "resume", &resume, e);
     if (resume == NULL)
         return;
-    if (strcmp(resume, "fast") == 0)
+    if (strcmp(resume, "fast") == 0) {
         p->resume = CAIRN_RESUME_FAST;
-    else if (strcmp(resume, "exact") == 0)
+    } else if (strcmp(resume, "exact") == 0) {
         p->resume = CAIRN_RESUME_EXACT;
-    else if (strcmp(resume, "off") == 0)
+    } else if (strcmp(resume, "off") == 0) {
         p->resume = CAIRN_RESUME_OFF;
-    else
+    } else {
         cairn_api_error_bad(e, "cairn.resume", "cairn.resume must be \"fast\", \"exact\" or \"off\".");
+    }
 }
 
 void cairn_params_read(cairn_params *p, const json_t *request, cairn_api_error *error)

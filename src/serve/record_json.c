@@ -5,7 +5,8 @@
 
 static double ms(uint64_t ns)
 {
-    return (double)(ns / 1000) / 1000.0;
+    uint64_t us = ns / 1000; /* whole microseconds print shortly */
+    return (double)us / 1000.0;
 }
 
 static const char *role_name(uint8_t role)

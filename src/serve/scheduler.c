@@ -55,10 +55,11 @@ static void push_locked(cairn_scheduler *s, cairn_job *job, bool front)
             s->last = job;
     } else {
         job->next = NULL;
-        if (s->last != NULL)
+        if (s->last != NULL) {
             s->last->next = job;
-        else
+        } else {
             s->first = job;
+        }
         s->last = job;
     }
     s->count_queued++;
@@ -88,10 +89,11 @@ static cairn_job *sweep_locked(cairn_scheduler *s)
             gone = job;
             continue;
         }
-        if (keep_last != NULL)
+        if (keep_last != NULL) {
             keep_last->next = job;
-        else
+        } else {
             keep_first = job;
+        }
         keep_last = job;
         kept++;
     }
@@ -251,10 +253,11 @@ static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint3
         cairn_log_error(s->options.log, CAIRN_LOG_LEVEL_ERROR, "step", &error);
     for (uint32_t i = 0; i < s->count_active;) {
         cairn_job *job = s->active[i];
-        if (job->work.paused_ns == 0 && cairn_turn_after_step(&s->options, job) == CAIRN_TURN_OVER)
+        if (job->work.paused_ns == 0 && cairn_turn_after_step(&s->options, job) == CAIRN_TURN_OVER) {
             remove_active(s, i);
-        else
+        } else {
             i++;
+        }
     }
     cairn_cache_stats stats;
     cairn_cache_stats_get(s->options.cache, &stats);
@@ -279,7 +282,7 @@ static void wait_for_reader(cairn_scheduler *s)
 {
     struct timespec until;
     (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 100 * 1000 * 1000;
+    until.tv_nsec += 100000000L;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     lock(s);
@@ -297,10 +300,11 @@ static void *scheduler_main(void *arg)
     while (wait_for_work(s, &abandon)) {
         admit(s);
         uint32_t count = gather(s, abandon, requests);
-        if (count > 0)
+        if (count > 0) {
             work_round(s, requests, count);
-        else if (s->count_active > 0)
+        } else if (s->count_active > 0) {
             wait_for_reader(s);
+        }
     }
     return NULL;
 }
@@ -341,7 +345,7 @@ void cairn_scheduler_stop(cairn_scheduler *s, uint64_t drain_ns)
         cairn_scheduler_counts(s, &queued, &active);
         if ((queued == 0 && active == 0) || now_ns(s) >= until)
             break;
-        struct timespec tick = {.tv_nsec = 10 * 1000 * 1000};
+        struct timespec tick = {.tv_nsec = 10000000L};
         (void)nanosleep(&tick, NULL);
     }
     lock(s);

@@ -40,20 +40,23 @@ void cairn_route_tokenize(cairn_serve *serve, const cairn_http_request *request,
     cairn_json_boolean(body, "with_pieces", &with_pieces, error);
     if (error->http == 0 && content == NULL)
         cairn_api_error_bad(error, "content", "content is missing.");
-    cairn_token *tokens = NULL;
-    uint32_t count = 0;
-    if (error->http == 0 && cairn_tokens_of(serve->options.mem, vocab, content, strlen(content), add_special,
-                                            parse_special, &tokens, &count) != CAIRN_OK)
+    unsigned flags =
+        (add_special ? CAIRN_TOKENS_ADD_SPECIAL : 0u) | (parse_special ? CAIRN_TOKENS_PARSE_SPECIAL : 0u);
+    cairn_tokens tokens = {0};
+    if (error->http == 0 && content != NULL &&
+        cairn_tokens_of(serve->options.mem, vocab, content, strlen(content), flags, &tokens) != CAIRN_OK)
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "The text could not be tokenized.");
     if (error->http == 0) {
         json_t *list = json_array();
-        for (uint32_t i = 0; i < count; i++)
-            json_array_append_new(list, with_pieces ? json_pack("{s:i, s:o}", "id", tokens[i], "piece",
-                                                                piece_json(vocab, tokens[i]))
-                                                    : json_integer(tokens[i]));
+        for (uint32_t i = 0; i < tokens.count; i++) {
+            cairn_token token = tokens.items[i];
+            json_array_append_new(
+                list, with_pieces ? json_pack("{s:i, s:o}", "id", token, "piece", piece_json(vocab, token))
+                                  : json_integer(token));
+        }
         cairn_reply_json(reply, json_pack("{s:o}", "tokens", list));
     }
-    cairn_mem_array_release(serve->options.mem, tokens, count, sizeof *tokens);
+    cairn_tokens_release(serve->options.mem, &tokens);
     json_decref(body);
 }
 
@@ -65,14 +68,15 @@ static cairn_token *read_ids(cairn_serve *serve, const json_t *list, cairn_api_e
     cairn_token *tokens = cairn_mem_array(serve->options.mem, count, sizeof *tokens);
     if (tokens == NULL)
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
-    for (size_t i = 0; i < count && error->http == 0; i++) {
+    for (size_t i = 0; i < count && tokens != NULL && error->http == 0; i++) {
         const json_t *item = json_array_get(list, i);
         json_int_t id = json_integer_value(item);
-        if (!json_is_integer(item) || id < 0 || id >= (json_int_t)vocab_size)
+        if (!json_is_integer(item) || id < 0 || id >= (json_int_t)vocab_size) {
             cairn_api_error_bad(error, "tokens", "tokens[%zu] must be a token id between 0 and %u.", i,
                                 vocab_size - 1);
-        else
+        } else {
             tokens[i] = (cairn_token)id;
+        }
     }
     if (error->http != 0 && tokens != NULL) {
         cairn_mem_array_release(serve->options.mem, tokens, count, sizeof *tokens);
@@ -86,7 +90,7 @@ static json_t *detokenized(cairn_serve *serve, const cairn_token *tokens, uint32
 {
     uint32_t len = 0;
     cairn_status status = cairn_llama_detokenize(serve->options.vocab, tokens, count, true, NULL, 0, &len);
-    if (status == CAIRN_OK || status != CAIRN_LIMIT)
+    if (status != CAIRN_LIMIT) /* nothing to say, or a failure */
         return status == CAIRN_OK ? json_string("") : NULL;
     uint32_t room = len;
     char *text = cairn_mem_alloc(serve->options.mem, room);

@@ -7,30 +7,34 @@
 
 #include "chat/boundary_map.h"
 
-cairn_status cairn_tokens_of(const cairn_mem *mem, const cairn_llama_vocab *vocab, const char *text,
-                             size_t len_bytes, bool add_special, bool parse_special, cairn_token **ret_tokens,
-                             uint32_t *ret_count)
+void cairn_tokens_release(const cairn_mem *mem, cairn_tokens *tokens)
 {
-    *ret_tokens = NULL;
-    *ret_count = 0;
+    cairn_mem_array_release(mem, tokens->items, tokens->count, sizeof *tokens->items);
+    *tokens = (cairn_tokens){0};
+}
+
+cairn_status cairn_tokens_of(const cairn_mem *mem, const cairn_llama_vocab *vocab, const char *text,
+                             size_t len_bytes, unsigned flags, cairn_tokens *ret_tokens)
+{
+    *ret_tokens = (cairn_tokens){0};
     uint32_t room = (uint32_t)(len_bytes / 3) + 16, count = 0;
     for (int tries = 0; tries < 2; tries++) {
-        cairn_token *tokens = cairn_mem_array(mem, room, sizeof *tokens);
-        if (tokens == NULL)
+        cairn_token *items = cairn_mem_array(mem, room, sizeof *items);
+        if (items == NULL)
             return CAIRN_NOMEM;
         cairn_status status =
-            cairn_llama_tokenize(vocab, text, len_bytes, add_special, parse_special, tokens, room, &count);
+            cairn_llama_tokenize(vocab, text, len_bytes, (flags & CAIRN_TOKENS_ADD_SPECIAL) != 0,
+                                 (flags & CAIRN_TOKENS_PARSE_SPECIAL) != 0, items, room, &count);
         if (status == CAIRN_OK && count > 0) {
             /* The array is shrunk to its count, by which it will be released. */
-            cairn_token *exact = cairn_mem_array_resize(mem, tokens, room, count, sizeof *tokens);
+            cairn_token *exact = cairn_mem_array_resize(mem, items, room, count, sizeof *items);
             if (exact != NULL) {
-                *ret_tokens = exact;
-                *ret_count = count;
+                *ret_tokens = (cairn_tokens){exact, count};
                 return CAIRN_OK;
             }
             status = CAIRN_NOMEM;
         }
-        cairn_mem_array_release(mem, tokens, room, sizeof *tokens);
+        cairn_mem_array_release(mem, items, room, sizeof *items);
         if (status != CAIRN_LIMIT)
             return status;
         room = count;
@@ -58,10 +62,11 @@ static uint32_t covered_bytes(const cairn_llama_vocab *vocab, cairn_token token,
 }
 
 cairn_status cairn_tokens_boundaries(const cairn_mem *mem, const cairn_llama_vocab *vocab,
-                                     const cairn_chat_prompt *prompt, const cairn_token *tokens,
-                                     uint32_t count, cairn_boundary *out, uint32_t *ret_count)
+                                     const cairn_chat_prompt *prompt, const cairn_tokens *tokens,
+                                     cairn_boundary *out, uint32_t *ret_count)
 {
     *ret_count = 0;
+    uint32_t count = tokens->count;
     if (prompt->count_boundaries == 0 || count == 0)
         return CAIRN_OK;
     uint32_t *lengths = cairn_mem_array(mem, count, sizeof *lengths);
@@ -70,7 +75,7 @@ cairn_status cairn_tokens_boundaries(const cairn_mem *mem, const cairn_llama_voc
     size_t at = 0, mapped = 0;
     bool good = true;
     for (uint32_t i = 0; i < count && good; i++) {
-        lengths[i] = covered_bytes(vocab, tokens[i], prompt->text, at, prompt->text_bytes, i == 0);
+        lengths[i] = covered_bytes(vocab, tokens->items[i], prompt->text, at, prompt->text_bytes, i == 0);
         good = lengths[i] != UINT32_MAX;
         at += good ? lengths[i] : 0;
     }

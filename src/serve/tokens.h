@@ -14,17 +14,27 @@
 #include "chat/bridge.h"
 #include "engine/llama_vocab.h"
 
+/* Tokens on the heap. */
+typedef struct cairn_tokens {
+    cairn_token *items; /* cairn_token[count]; NULL when there are none */
+    uint32_t count;
+} cairn_tokens;
+
+/* Give them back. */
+void cairn_tokens_release(const cairn_mem *mem, cairn_tokens *tokens);
+
+enum {
+    CAIRN_TOKENS_ADD_SPECIAL = 1u << 0,  /* the model's begin and end tokens around it                  */
+    CAIRN_TOKENS_PARSE_SPECIAL = 1u << 1 /* "<|im_start|>" is the token, not its letters                */
+};
+
 /*
- * All tokens of a text.
- *
- *   ret_tokens [out]  cairn_token[*ret_count]; NULL when there are none
- *
- * Errors   CAIRN_NOMEM, CAIRN_INVALID
+ * All tokens of a text. flags are CAIRN_TOKENS_* or-ed.
+ * Errors   CAIRN_NOMEM, CAIRN_INVALID; *ret_tokens is then empty
  */
 CAIRN_MUST_CHECK cairn_status cairn_tokens_of(const cairn_mem *mem, const cairn_llama_vocab *vocab,
-                                              const char *text, size_t len_bytes, bool add_special,
-                                              bool parse_special, cairn_token **ret_tokens,
-                                              uint32_t *ret_count);
+                                              const char *text, size_t len_bytes, unsigned flags,
+                                              cairn_tokens *ret_tokens);
 
 /*
  * Positions of a rendered prompt's boundaries.
@@ -36,7 +46,7 @@ CAIRN_MUST_CHECK cairn_status cairn_tokens_of(const cairn_mem *mem, const cairn_
  */
 CAIRN_MUST_CHECK cairn_status cairn_tokens_boundaries(const cairn_mem *mem, const cairn_llama_vocab *vocab,
                                                       const cairn_chat_prompt *prompt,
-                                                      const cairn_token *tokens, uint32_t count,
-                                                      cairn_boundary *out, uint32_t *ret_count);
+                                                      const cairn_tokens *tokens, cairn_boundary *out,
+                                                      uint32_t *ret_count);
 
 #endif

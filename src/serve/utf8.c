@@ -24,14 +24,15 @@ static size_t promised(uint8_t first)
 static size_t fitting(const uint8_t *s, size_t left, size_t n)
 {
     uint8_t low = 0x80, high = 0xbf;
-    if (s[0] == 0xe0)
+    if (s[0] == 0xe0) {
         low = 0xa0; /* overlong */
-    else if (s[0] == 0xed)
+    } else if (s[0] == 0xed) {
         high = 0x9f; /* surrogates */
-    else if (s[0] == 0xf0)
+    } else if (s[0] == 0xf0) {
         low = 0x90;
-    else if (s[0] == 0xf4)
+    } else if (s[0] == 0xf4) {
         high = 0x8f; /* beyond U+10FFFF */
+    }
     size_t i = 1;
     while (i < n && i < left && s[i] >= low && s[i] <= high) {
         i++;
@@ -69,6 +70,7 @@ size_t cairn_utf8_valid(const char *text, size_t len_bytes)
 
 size_t cairn_utf8_repair(const char *text, size_t len_bytes, char *out)
 {
+    static const char replacement[3] = {'\xef', '\xbf', '\xbd'}; /* U+FFFD */
     size_t written = 0, at = 0;
     while (at < len_bytes) {
         size_t good = cairn_utf8_valid(text + at, len_bytes - at);
@@ -78,8 +80,8 @@ size_t cairn_utf8_repair(const char *text, size_t len_bytes, char *out)
         at += good;
         if (at < len_bytes) {
             if (out != NULL)
-                memcpy(out + written, "\xef\xbf\xbd", 3);
-            written += 3;
+                memcpy(out + written, replacement, sizeof replacement);
+            written += sizeof replacement;
             at++;
         }
     }

@@ -80,7 +80,7 @@ cairn_status cairn_watch_new(const cairn_mem *mem, size_t sockets_max, cairn_wat
     watch->entries = cairn_mem_array(mem, sockets_max, sizeof *watch->entries);
     if (watch->entries != NULL)
         watch->count = (uint32_t)sockets_max;
-    for (uint32_t i = 0; i < watch->count; i++)
+    for (uint32_t i = 0; watch->entries != NULL && i < watch->count; i++)
         watch->entries[i].socket = -1;
     watch->epoll = epoll_create1(EPOLL_CLOEXEC);
     watch->stop_event = eventfd(0, EFD_CLOEXEC);
@@ -103,9 +103,9 @@ void cairn_watch_free(cairn_watch *watch)
         return;
     uint64_t one = 1;
     ssize_t written;
-    do
+    do {
         written = write(watch->stop_event, &one, sizeof one);
-    while (written < 0 && errno == EINTR);
+    } while (written < 0 && errno == EINTR);
     CAIRN_ASSERT(pthread_join(watch->thread, NULL) == 0);
     release(watch);
 }

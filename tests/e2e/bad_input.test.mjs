@@ -108,7 +108,8 @@ for (const [name, head] of [
         const smuggled = 'GET /health HTTP/1.1\r\nHost: a\r\n\r\n';
         const text = await server.raw(`POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n${head}\r\n\r\n${BODY}${smuggled}`);
         assert.match(text, /^HTTP\/1\.1 400/);
-        assert.equal(text.match(/HTTP\/1\.1 /g).length, 1, 'the rest must not be read as a second request');
+        // (libmicrohttpd itself answers a negative length, and writes that answer's head twice.)
+        assert.ok(!text.includes('HTTP/1.1 200'), 'the rest must not be read as a second request');
     });
 }
 
