@@ -87,6 +87,8 @@ typedef struct cairn_cache_disk_stats {
     uint64_t kept, fetched, fetched_bytes, fetch_failures, set_aside, evicted;
     uint64_t failures;      /* writes that did not work; the server goes on without them                */
     cairn_error last_error; /* of the last of them                                                      */
+    bool waiting;           /* something is on its way to disk, or the disk is given a rest             */
+    uint64_t due_ns;        /* when cairn_cache_idle is to be called again: ns from now; 0: no need     */
 } cairn_cache_disk_stats;
 
 /*

@@ -6,6 +6,7 @@
  */
 #include "cache/keeper.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,6 +14,7 @@
 #include "cache/keeper_internal.h"
 
 #define SECOND_NS UINT64_C(1000000000)
+#define DUE_NS    UINT64_C(20000000) /* when idle work is worth another look while the writer writes */
 
 enum { PAUSE_S = 10, PAUSE_DAY_S = 600, STATE_SAVING_MS = 100, SAW_TOKENS_MIN = 64 };
 
@@ -37,7 +39,7 @@ static void job_write(cairn_keeper *keeper, keeper_job *job)
 {
     char name[CAIRN_BLOB_NAME_BYTES];
     cairn_error error = {0};
-    bool rows = job->meta.kind == CAIRN_BLOB_ROWS;
+    bool rows = job->meta.kind == CAIRN_BLOB_ROWS, again = false;
     cairn_status status = job_digests(job, &error);
     if (status == CAIRN_OK) {
         status = cairn_disk_put(keeper->disk, &job->meta,
@@ -50,12 +52,13 @@ static void job_write(cairn_keeper *keeper, keeper_job *job)
     (void)pthread_mutex_lock(&keeper->lock);
     if (status == CAIRN_OK) {
         keeper->kept++;
-    } else {
+    } else if (!cairn_disk_declined(&error)) {
         keeper->failures++;
         keeper->last_error = error;
         keeper->pause_ns = (status == CAIRN_LIMIT ? PAUSE_DAY_S : PAUSE_S) * SECOND_NS;
+        again = true;
     }
-    job->phase = JOB_FREE;
+    job->phase = again ? JOB_FAILED : JOB_FREE;
     (void)pthread_cond_broadcast(&keeper->done);
     (void)pthread_mutex_unlock(&keeper->lock);
 }
@@ -70,12 +73,39 @@ static keeper_job *job_in(cairn_keeper *keeper, job_phase phase)
     return NULL;
 }
 
+/* Wait for a job. Now and then the directory is looked at: what another server wrote there is found, too. The lock is
+   held. */
+static void rest(cairn_keeper *keeper)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += KEEPER_RESCAN_S;
+    if (pthread_cond_timedwait(&keeper->wake, &keeper->lock, &until) == ETIMEDOUT && !keeper->stop) {
+        (void)pthread_mutex_unlock(&keeper->lock);
+        (void)!cairn_disk_scan(keeper->disk, false, NULL);
+        (void)pthread_mutex_lock(&keeper->lock);
+    }
+}
+
+/* Files of another key, or none, are misses one by one; the operator is told once, after the first look. */
+static void key_check(cairn_keeper *keeper)
+{
+    cairn_error error = {0};
+    if (cairn_disk_key_check(keeper->disk, &error) == CAIRN_FOREIGN) {
+        (void)pthread_mutex_lock(&keeper->lock);
+        keeper->failures++;
+        keeper->last_error = error;
+        (void)pthread_mutex_unlock(&keeper->lock);
+    }
+}
+
 static void *writer_main(void *ctx)
 {
     cairn_keeper *keeper = ctx;
     if (!keeper->scanned) { /* set before this thread began */
         (void)!cairn_disk_scan(keeper->disk, false, NULL);
     }
+    key_check(keeper);
     (void)pthread_mutex_lock(&keeper->lock);
     for (;;) {
         keeper_job *job = job_in(keeper, JOB_READY);
@@ -83,7 +113,7 @@ static void *writer_main(void *ctx)
             break;
         }
         if (job == NULL) {
-            (void)pthread_cond_wait(&keeper->wake, &keeper->lock);
+            rest(keeper);
             continue;
         }
         job->phase = JOB_WRITING;
@@ -268,13 +298,29 @@ static bool block_runs(cairn_keeper *keeper, uint32_t slot, uint32_t begin, uint
     return count > 0 && count <= CAIRN_KEEPER_BLOCK_TOKENS;
 }
 
-static void job_start(cairn_keeper *keeper, keeper_job *job)
+static void job_start(cairn_keeper *keeper, uint32_t slot, const char *name, keeper_job *job)
 {
+    job->slot = slot;
+    memcpy(job->name, name, sizeof job->name);
     memcpy(job->tokens, keeper->tokens, (size_t)job->meta.end * sizeof *job->tokens);
     (void)pthread_mutex_lock(&keeper->lock);
     job->phase = JOB_READY;
     (void)pthread_cond_signal(&keeper->wake);
     (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+/* Is the blob on disk already, or on its way there? */
+static bool kept_already(cairn_keeper *keeper, const cairn_blob_meta *meta,
+                         char ret_name[CAIRN_BLOB_NAME_BYTES])
+{
+    bool kept = cairn_disk_has(keeper->disk, meta, ret_name);
+    (void)pthread_mutex_lock(&keeper->lock);
+    for (int i = 0; i < KEEPER_JOBS && !kept; i++) {
+        const keeper_job *job = &keeper->jobs[i];
+        kept = (job->phase == JOB_READY || job->phase == JOB_WRITING) && strcmp(job->name, ret_name) == 0;
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return kept;
 }
 
 static bool digests_equal(const cairn_path_digest *a, const cairn_path_digest *b)
@@ -323,7 +369,7 @@ static bool block_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slo
                                   .cut_digest = job->runs[count_runs - 1].digest,
                                   .path_begin = keeper->digests[block],
                                   .path_end = keeper->digests[block + 1]};
-    if (cairn_disk_has(keeper->disk, &job->meta, name)) {
+    if (kept_already(keeper, &job->meta, name)) {
         return false;
     }
     cairn_rows_size size = engine->ops->rows_size(engine, begin, end);
@@ -338,7 +384,7 @@ static bool block_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slo
     if (end == path->length) {
         tail_replace(keeper, &keeper->slots[slot], job, name);
     }
-    job_start(keeper, job);
+    job_start(keeper, slot, name, job);
     return true;
 }
 
@@ -365,9 +411,9 @@ static bool state_wanted(const cairn_core_path_state *state, uint32_t index)
 
 /* Describe a state for the disk, and say whether it is to be written. */
 static bool state_missing(cairn_keeper *keeper, const cairn_core_slot_path *path,
-                          const cairn_core_path_state *state, keeper_job *job)
+                          const cairn_core_path_state *state, keeper_job *job,
+                          char ret_name[CAIRN_BLOB_NAME_BYTES])
 {
-    char name[CAIRN_BLOB_NAME_BYTES];
     job->meta = (cairn_blob_meta){.space = path->space,
                                   .kind = CAIRN_BLOB_STATE,
                                   .provenance = state->decoded ? 1 : 0,
@@ -381,7 +427,7 @@ static bool state_missing(cairn_keeper *keeper, const cairn_core_slot_path *path
     }
     job->meta.path_begin = job->meta.path_end;
     job->replaces[0] = '\0';
-    return !cairn_disk_has(keeper->disk, &job->meta, name);
+    return !kept_already(keeper, &job->meta, ret_name);
 }
 
 /* The state that only the slot has: at its end. */
@@ -391,14 +437,15 @@ static bool live_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot
     cairn_core_path_state live = {.position = path->length, .decoded = path->decoded, .digest = path->digest};
     live.boundary = (cairn_boundary){
         .position = path->length, .kinds = CAIRN_BOUNDARY_ANSWER_END, .role = CAIRN_ROLE_ASSISTANT};
+    char name[CAIRN_BLOB_NAME_BYTES];
     uint64_t size = path->state_set ? engine->ops->state_size(engine, slot) : 0;
-    if (size == 0 || size > keeper->payload_room || !state_missing(keeper, path, &live, job) ||
+    if (size == 0 || size > keeper->payload_room || !state_missing(keeper, path, &live, job, name) ||
         engine->ops->state_get(engine, slot, job->payload, size, NULL) != CAIRN_OK) {
         return false;
     }
     job->meta.payload_bytes = size;
     job->value = keeper->read_ns_token * 1e-6 * CAIRN_KEEPER_BLOCK_TOKENS / (double)size;
-    job_start(keeper, job);
+    job_start(keeper, slot, name, job);
     return true;
 }
 
@@ -412,7 +459,8 @@ static bool states_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_sl
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *bytes;
         uint64_t size;
-        if (!state_wanted(&states[i], i) || !state_missing(keeper, path, &states[i], job) ||
+        char name[CAIRN_BLOB_NAME_BYTES];
+        if (!state_wanted(&states[i], i) || !state_missing(keeper, path, &states[i], job, name) ||
             cairn_tier_ram_pin(cache->ram, states[i].blob, &bytes, &size, NULL) != CAIRN_OK) {
             continue;
         }
@@ -424,7 +472,7 @@ static bool states_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_sl
         if (fits) {
             job->meta.payload_bytes = size;
             job->value = (states[i].saving_ms + 1.0) / (double)size;
-            job_start(keeper, job);
+            job_start(keeper, slot, name, job);
             return true;
         }
     }
@@ -433,15 +481,29 @@ static bool states_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_sl
 
 /* --- work ------------------------------------------------------------------------------------------------- */
 
+/* What failed is looked at again, after a rest. */
+static void jobs_settle(cairn_keeper *keeper, uint64_t now_ns)
+{
+    (void)pthread_mutex_lock(&keeper->lock);
+    for (int i = 0; i < KEEPER_JOBS; i++) {
+        if (keeper->jobs[i].phase == JOB_FAILED) {
+            keeper->jobs[i].phase = JOB_FREE;
+            keeper->slots[keeper->jobs[i].slot].tail_end = 0; /* it may not be there to be replaced */
+            cairn_keeper_note(keeper, keeper->jobs[i].slot);
+        }
+    }
+    if (keeper->pause_ns != 0) {
+        keeper->retry_ns = now_ns + keeper->pause_ns;
+        keeper->pause_ns = 0;
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
 /* A job that may be filled; NULL: both are in use, or the disk is given a rest after a failure. */
 static keeper_job *job_take(cairn_keeper *keeper)
 {
     uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
     (void)pthread_mutex_lock(&keeper->lock);
-    if (keeper->pause_ns != 0) {
-        keeper->retry_ns = now_ns + keeper->pause_ns;
-        keeper->pause_ns = 0;
-    }
     keeper_job *job = now_ns >= keeper->retry_ns ? job_in(keeper, JOB_FREE) : NULL;
     (void)pthread_mutex_unlock(&keeper->lock);
     return job;
@@ -450,6 +512,7 @@ static keeper_job *job_take(cairn_keeper *keeper)
 bool cairn_keeper_work(cairn_keeper *keeper)
 {
     uint32_t slots = keeper->cache->engine->info.slots;
+    jobs_settle(keeper, cairn_clock_now_ns(cairn_clock_system()));
     for (uint32_t slot = 0; slot < slots; slot++) {
         keeper_slot *kept = &keeper->slots[slot];
         if (!kept->noted || keeper->cache->active[slot] != NULL) {
@@ -473,10 +536,11 @@ bool cairn_keeper_work(cairn_keeper *keeper)
     return false;
 }
 
-/* Nothing is waiting for the writer or being written. The lock is held. */
+/* Nothing is waiting for the writer or being written, or has to be looked at again. The lock is held. */
 static bool jobs_idle(cairn_keeper *keeper)
 {
-    return job_in(keeper, JOB_READY) == NULL && job_in(keeper, JOB_WRITING) == NULL;
+    return job_in(keeper, JOB_READY) == NULL && job_in(keeper, JOB_WRITING) == NULL &&
+           job_in(keeper, JOB_FAILED) == NULL;
 }
 
 bool cairn_keeper_noted(const cairn_keeper *keeper)
@@ -527,6 +591,8 @@ void cairn_keeper_stats_get(cairn_keeper *keeper, cairn_cache_disk_stats *ret_st
 {
     cairn_disk_stats disk;
     cairn_disk_stats_get(keeper->disk, &disk);
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    bool noted = cairn_keeper_noted(keeper);
     (void)pthread_mutex_lock(&keeper->lock);
     *ret_stats = (cairn_cache_disk_stats){.blobs = disk.blobs,
                                           .states = disk.states,
@@ -541,6 +607,11 @@ void cairn_keeper_stats_get(cairn_keeper *keeper, cairn_cache_disk_stats *ret_st
                                           .set_aside = disk.set_aside,
                                           .evicted = disk.evicted,
                                           .failures = keeper->failures,
-                                          .last_error = keeper->last_error};
+                                          .last_error = keeper->last_error,
+                                          .waiting = noted || !jobs_idle(keeper)};
+    if (ret_stats->waiting) {
+        uint64_t rest_ns = keeper->retry_ns > now_ns ? keeper->retry_ns - now_ns : 0;
+        ret_stats->due_ns = rest_ns > DUE_NS ? rest_ns : DUE_NS;
+    }
     (void)pthread_mutex_unlock(&keeper->lock);
 }

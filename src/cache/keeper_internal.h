@@ -9,14 +9,17 @@
 #include "cache/cache_internal.h"
 #include "cache/keeper.h"
 
-enum { KEEPER_JOBS = 2, KEEPER_STATES_MAX = 64 };
+enum { KEEPER_JOBS = 2, KEEPER_STATES_MAX = 64, KEEPER_RESCAN_S = 5 };
 
-typedef enum job_phase { JOB_FREE, JOB_READY, JOB_WRITING } job_phase;
+/* FAILED: to be looked at again by the engine's thread, which then sets it free. */
+typedef enum job_phase { JOB_FREE, JOB_READY, JOB_WRITING, JOB_FAILED } job_phase;
 
 /* One blob on its way to disk. Filled by the engine's thread while FREE, read by the writer after. */
 typedef struct keeper_job {
     job_phase phase;
+    uint32_t slot; /* whose path it is on */
     cairn_blob_meta meta;
+    char name[CAIRN_BLOB_NAME_BYTES]; /* of the file */
     double value;
     cairn_token *tokens; /* cairn_token[slot_tokens_max], the path up to meta.end */
     cairn_blob_run runs[CAIRN_KEEPER_BLOCK_TOKENS];

@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/disk_plan.h"
 #include "cli/engine_open.h"
 #include "cli/serve_settings.h"
 #include "cli/term.h"
@@ -23,6 +24,7 @@ typedef struct parts {
     cairn_cache *cache;
     cairn_chat *chat;
     cairn_serve *serve;
+    cairn_disk_plan disk;
     cairn_buf keys_text, template_text;
     const char *keys[API_KEYS_MAX];
     size_t count_keys;
@@ -79,6 +81,31 @@ static int open_chat(const cairn_serve_settings *s, parts *p)
     return 0;
 }
 
+/* Where the disk tier is. A mistake is told before the model is loaded. */
+static int plan_disk(const cairn_serve_settings *s, parts *p)
+{
+    if (s->no_cache || s->no_cache_disk)
+        return 0;
+    int code = cairn_disk_plan_read(s->cache_disk, s->cache_key, s->cache_disk_daily, &p->log, &p->disk);
+    if (code == 0 && p->disk.off_why != NULL) {
+        CAIRN_LOG(&p->log, WARN, "disk", CAIRN_FIELD_STR("message", "nothing is kept on disk"),
+                  CAIRN_FIELD_STR("why", p->disk.off_why));
+    }
+    return code;
+}
+
+/* The disk tier is used, or it is said once why not. */
+static void check_disk(parts *p)
+{
+    cairn_cache_disk_stats stats;
+    cairn_cache_disk_stats_get(p->cache, &stats);
+    if (!p->disk.on || stats.bytes_max > 0)
+        return;
+    p->disk.on = false;
+    if (stats.last_error.status != CAIRN_OK)
+        cairn_log_error(&p->log, CAIRN_LOG_LEVEL_WARN, "disk", &stats.last_error);
+}
+
 static int open_engine(const cairn_serve_settings *s, parts *p)
 {
     cairn_llama_options options;
@@ -99,12 +126,21 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
     if (code != 0)
         return code;
     cairn_cache_options cache = {.ram_bytes_max = s->cache_ram, .off = s->no_cache || !p->engine.proved};
+    cairn_cache_disk disk = {.dir = p->disk.dir,
+                             .bytes_max = p->disk.bytes_max,
+                             .written_day_bytes = p->disk.daily_bytes,
+                             .key = p->disk.encrypted ? p->disk.key : NULL};
+    p->disk.on = p->disk.on && !cache.off;
+    cairn_disk_plan_secret(&p->disk, &p->log);
+    if (p->disk.on)
+        cache.disk = &disk;
     cairn_error error = {0};
     if (cairn_cache_new(cairn_mem_default(), p->engine.engine, &cache, &p->cache, &error) != CAIRN_OK) {
         cairn_term_fail("the cache can't be made", &error,
                         "Give it more room with --cache-ram, or use --no-cache.");
         return 1;
     }
+    check_disk(p);
     if (!s->no_cache && !p->engine.proved) {
         CAIRN_LOG(&p->log, WARN, "cache",
                   CAIRN_FIELD_STR("message", "this model did not pass the check at start; the cache is off"),
@@ -159,6 +195,8 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .template_kwargs_json = s->template_kwargs,
                                    .api_keys = p->keys,
                                    .count_api_keys = p->count_keys,
+                                   .namespace_secret = p->disk.has_secret ? p->disk.secret : NULL,
+                                   .flush_ns = (uint64_t)s->flush * 1000000000u,
                                    .progress = show_prefill};
     cairn_error error = {0};
     cairn_status status = cairn_serve_start(&options, &p->serve, &error);
@@ -189,6 +227,8 @@ static void print_plan(const cairn_serve_settings *s, const parts *p)
            info->slots == 1 ? "" : "s");
     printf("memory    weights %s, slots %s, cache up to %s, bodies up to %s: %s at most\n", weights, slots,
            cache, bodies, sum);
+    char disk[CAIRN_DISK_PLAN_DIR];
+    printf("disk      %s\n", cairn_disk_plan_text(&p->disk, disk, sizeof disk));
     printf("cache     %s\n", s->no_cache ? "off" : s->resume == 1 ? "on, exact" : "on, fast");
 }
 
@@ -244,6 +284,8 @@ int cairn_cmd_serve(int argc, const char **argv)
     cairn_buf_init(&p.keys_text, cairn_mem_default(), 1 << 20);
     cairn_buf_init(&p.template_text, cairn_mem_default(), 4 << 20);
     code = read_keys(&s, &p);
+    if (code == 0)
+        code = plan_disk(&s, &p);
     if (code == 0)
         code = open_engine(&s, &p);
     if (code == 0)

@@ -20,6 +20,7 @@ static void defaults(cairn_serve_settings *s)
     s->http_threads = 4;
     s->connections = 512;
     s->drain = 10;
+    s->flush = 5;
     s->cache_ram = cairn_machine_memory_bytes() / 4;
     s->body_max = 32u << 20;
 }
@@ -113,6 +114,33 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "no-cache",
          .value = &s->no_cache,
          .help = "keep nothing: every prompt is read from its first token"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "cache-disk",
+         .value = &s->cache_disk,
+         .arg = "DIR[:SIZE]",
+         .help = "where conversations outlive a restart, and how much it may hold\n(the user's cache directory, "
+                 "20 GiB or 10% of the free space,\nwhichever is less)"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "no-cache-disk",
+         .value = &s->no_cache_disk,
+         .help = "keep nothing on disk"},
+        {.kind = CAIRN_OPTION_BYTES,
+         .name = "cache-disk-daily",
+         .value = &s->cache_disk_daily,
+         .arg = "SIZE",
+         .help = "bytes written to disk in a day at most; 0: five times the size,\nat least 64 GiB (0)"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "cache-key",
+         .value = &s->cache_key,
+         .arg = "FILE",
+         .help = "encrypt what is on disk; 32 bytes or 64 hexadecimal digits"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "flush",
+         .value = &s->flush,
+         .arg = "SECONDS",
+         .min = 0,
+         .max = 86400,
+         .help = "how long what is not yet on disk may be written after SIGTERM,\nonce requests have ended (5)"},
         {.kind = CAIRN_OPTION_WORD,
          .name = "resume",
          .value = &s->resume,

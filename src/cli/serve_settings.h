@@ -12,13 +12,14 @@
 
 /* The values of the options, as they were given. */
 typedef struct cairn_serve_settings {
+    const char *cache_disk, *cache_key;
     const char *model, *alias, *host, *api_key_file, *port_file, *template_file, *template_kwargs, *type_k,
         *type_v;
     int64_t port, context, threads, threads_batch, slots, batch, gpu_layers, queue, http_threads, connections,
-        drain;
-    uint64_t cache_ram, body_max;
+        drain, flush;
+    uint64_t cache_ram, cache_disk_daily, body_max;
     int resume, log_format;
-    bool no_cache, verbose, no_mmap, mlock, no_thinking, force;
+    bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_thinking, force;
 } cairn_serve_settings;
 
 /* Defaults, then the environment, then argv. Gives -1 to go on, else the exit code (help, or a mistake told). */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/llama_load.h"
+#include "serve/disk_watch.h"
 #include "serve/json_answer.h"
 #include "serve/serve_inside.h"
 
@@ -88,6 +89,7 @@ void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, ca
     (void)request;
     CAIRN_ASSERT(pthread_mutex_lock(&serve->metrics.lock) == 0);
     cairn_cache_stats c = serve->metrics.cache;
+    cairn_cache_disk_stats disk = serve->metrics.disk;
     CAIRN_ASSERT(pthread_mutex_unlock(&serve->metrics.lock) == 0);
     json_t *bytes = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "now", (json_int_t)c.ram_bytes, "peak",
                               (json_int_t)c.ram_bytes_peak, "limit", (json_int_t)c.ram_bytes_max, "index",
@@ -103,8 +105,8 @@ void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, ca
                   "states_taken", (json_int_t)c.states_taken, "states_skipped", (json_int_t)c.states_skipped,
                   "states_dropped", (json_int_t)c.states_dropped, "restores", (json_int_t)c.restores,
                   "restores_failed", (json_int_t)c.restores_failed);
-    cairn_reply_json(reply,
-                     json_pack("{s:o, s:o, s:o}", "bytes", bytes, "held", counts, "since_start", since));
+    cairn_reply_json(reply, json_pack("{s:o, s:o, s:o, s:o}", "bytes", bytes, "held", counts, "since_start",
+                                      since, "disk", cairn_disk_watch_json(&disk)));
 }
 
 void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)

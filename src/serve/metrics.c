@@ -94,6 +94,14 @@ void cairn_metrics_cache(cairn_metrics *m, const cairn_cache_stats *stats)
     unlock(m);
 }
 
+void cairn_metrics_disk(cairn_metrics *m, const cairn_cache_disk_stats *stats)
+{
+    lock(m);
+    m->disk = *stats;
+    m->disk_on = stats->bytes_max > 0;
+    unlock(m);
+}
+
 /* --- text -------------------------------------------------------------------------------------------------------- */
 
 /* The first failure is kept, and later lines do nothing. */
@@ -220,6 +228,28 @@ static void print_cache(sheet *s, const cairn_cache_stats *c)
            c->restores_failed);
 }
 
+static void print_disk(sheet *s, const cairn_cache_disk_stats *d)
+{
+    simple(s, "disk_bytes", "gauge", "Bytes of blob files in the disk tier's directory.", d->bytes);
+    simple(s, "disk_limit_bytes", "gauge", "The disk tier's budget.", d->bytes_max);
+    simple(s, "disk_blobs", "gauge", "Blob files in the disk tier's directory.", d->blobs);
+    simple(s, "disk_states", "gauge", "Those of them that are states; the others are attention rows.",
+           d->states);
+    simple(s, "disk_written_today_bytes", "gauge", "Bytes written since midnight UTC.",
+           d->written_today_bytes);
+    simple(s, "disk_written_limit_bytes", "gauge", "Bytes that may be written in a day; 0: no limit.",
+           d->written_day_bytes);
+    simple(s, "disk_kept_total", "counter", "Blobs that were written, or were there already.", d->kept);
+    simple(s, "disk_fetched_total", "counter", "Blobs that were read for requests.", d->fetched);
+    simple(s, "disk_fetched_bytes_total", "counter", "Bytes of them.", d->fetched_bytes);
+    simple(s, "disk_fetch_failures_total", "counter", "Blobs that were wanted and could not be read.",
+           d->fetch_failures);
+    simple(s, "disk_failures_total", "counter", "Writes that did not work.", d->failures);
+    simple(s, "disk_set_aside_total", "counter", "Damaged files that were set aside.", d->set_aside);
+    simple(s, "disk_evicted_total", "counter", "Blobs that were removed to make room.", d->evicted);
+    simple(s, "disk_waiting", "gauge", "1 while something is on its way to disk.", d->waiting ? 1 : 0);
+}
+
 cairn_status cairn_metrics_print(cairn_metrics *m, cairn_buf *out)
 {
     sheet s = {.out = out, .status = CAIRN_OK};
@@ -246,6 +276,8 @@ cairn_status cairn_metrics_print(cairn_metrics *m, cairn_buf *out)
     histogram(&s, "time_to_first_token_seconds", "Time from arrival to first token.", &m->first_token);
     histogram(&s, "token_seconds", "Time between two tokens of an answer.", &m->token);
     print_cache(&s, &m->cache);
+    if (m->disk_on)
+        print_disk(&s, &m->disk);
     simple(&s, "expectations_failed_total", "counter", "Internal checks that failed and were survived.",
            cairn_expect_failures());
     unlock(m);

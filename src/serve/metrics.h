@@ -37,6 +37,8 @@ typedef struct cairn_metrics {
     uint64_t queued, active; /* now                                                                    */
     uint32_t slots, queue_max;
     cairn_cache_stats cache;
+    cairn_cache_disk_stats disk;
+    bool disk_on;
     const char *version, *build, *model; /* labels of cairn_build_info; borrowed                        */
 } cairn_metrics;
 
@@ -50,6 +52,7 @@ void cairn_metrics_response(cairn_metrics *metrics, int http_status);
 void cairn_metrics_disconnect(cairn_metrics *metrics);
 void cairn_metrics_load(cairn_metrics *metrics, uint64_t queued, uint64_t active);
 void cairn_metrics_cache(cairn_metrics *metrics, const cairn_cache_stats *stats);
+void cairn_metrics_disk(cairn_metrics *metrics, const cairn_cache_disk_stats *stats);
 
 /* Append the whole text. Errors: CAIRN_NOMEM, CAIRN_LIMIT. */
 CAIRN_MUST_CHECK cairn_status cairn_metrics_print(cairn_metrics *metrics, cairn_buf *out);

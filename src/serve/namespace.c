@@ -12,13 +12,13 @@
 
 struct cairn_keys {
     const cairn_mem *mem;
-    uint8_t secret[32];
+    uint8_t secret[CAIRN_KEYS_SECRET_BYTES];
     size_t count;
     cairn_digest *digests; /* cairn_digest[count] */
 };
 
-cairn_status cairn_keys_new(const cairn_mem *mem, const char *const *api_keys, size_t count,
-                            cairn_keys **ret_keys, cairn_error *reterr)
+cairn_status cairn_keys_new(const cairn_mem *mem, const uint8_t *secret, const char *const *api_keys,
+                            size_t count, cairn_keys **ret_keys, cairn_error *reterr)
 {
     cairn_keys *keys = cairn_mem_zalloc(mem, sizeof *keys);
     if (keys == NULL)
@@ -27,9 +27,12 @@ cairn_status cairn_keys_new(const cairn_mem *mem, const char *const *api_keys, s
     keys->count = count;
     keys->digests = cairn_mem_array(mem, count, sizeof *keys->digests);
     cairn_status status = CAIRN_OK;
+    if (secret != NULL)
+        memcpy(keys->secret, secret, sizeof keys->secret);
     if (keys->digests == NULL) {
         status = cairn_error_set(reterr, CAIRN_NOMEM, "keys/new", NULL);
-    } else if (getrandom(keys->secret, sizeof keys->secret, 0) != (ssize_t)sizeof keys->secret) {
+    } else if (secret == NULL &&
+               getrandom(keys->secret, sizeof keys->secret, 0) != (ssize_t)sizeof keys->secret) {
         status = cairn_error_set_os(reterr, errno, "keys/new: random bytes", NULL);
     }
     for (size_t i = 0; i < count && status == CAIRN_OK; i++) {

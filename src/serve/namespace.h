@@ -1,8 +1,9 @@
 /*
  * namespace - who shares what: API keys and cache salts become namespaces.
  *
- * A namespace is a keyed hash, under a key drawn at start, of the API key (when the server asks for one) and the
- * request's salt. Requests with neither share one. What the cache keeps in memory never names a secret.
+ * A namespace is a keyed hash, under the server's own secret, of the API key (when the server asks for one) and the
+ * request's salt. Requests with neither share one. What the cache keeps never names a secret. Without a disk the
+ * server's secret is drawn at start; with one it is kept there, so that a namespace is the same after a restart.
  *
  * Thread   any; fixed after new
  */
@@ -14,13 +15,17 @@
 
 typedef struct cairn_keys cairn_keys;
 
+enum { CAIRN_KEYS_SECRET_BYTES = 32 };
+
 /*
+ *   secret   [in]  uint8_t[CAIRN_KEYS_SECRET_BYTES], copied; NULL: one is drawn
  *   api_keys [in]  char *[count], borrowed for the call; none: every request is let in
  *
  * Errors   CAIRN_INVALID (an empty key), CAIRN_NOMEM, CAIRN_IO (no random bytes)
  */
-CAIRN_MUST_CHECK cairn_status cairn_keys_new(const cairn_mem *mem, const char *const *api_keys, size_t count,
-                                             cairn_keys **ret_keys, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_keys_new(const cairn_mem *mem, const uint8_t *secret,
+                                             const char *const *api_keys, size_t count, cairn_keys **ret_keys,
+                                             cairn_error *reterr);
 /* NULL is allowed. */
 void cairn_keys_free(cairn_keys *keys);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "serve/disk_watch.h"
 #include "serve/turn.h"
 
 struct cairn_scheduler {
@@ -22,6 +23,7 @@ struct cairn_scheduler {
     cairn_job *active[CAIRN_SLOTS_MAX];
     cairn_scheduler_slot shown[CAIRN_SLOTS_MAX]; /* guarded by the lock */
     uint32_t count_shown;
+    cairn_disk_watch disk; /* the thread's own */
 };
 
 static void lock(cairn_scheduler *s)
@@ -265,11 +267,37 @@ static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint3
     show_active(s);
 }
 
+static bool nothing_to_do(const cairn_scheduler *s)
+{
+    return !s->nudged && s->count_active == 0 && s->first == NULL && !s->stopping;
+}
+
+/* Nobody waits: hand what the slots hold to the disk, piece by piece, until somebody comes. The lock is held. */
+static void work_for_disk(cairn_scheduler *s)
+{
+    uint64_t due_ns = 0;
+    while (nothing_to_do(s)) {
+        unlock(s);
+        bool more = cairn_cache_idle(s->options.cache);
+        if (!more)
+            due_ns = cairn_disk_watch_look(&s->disk, &s->options);
+        lock(s);
+        if (more)
+            continue;
+        if (due_ns == 0)
+            return;
+        struct timespec until = cairn_disk_watch_until(due_ns);
+        if (nothing_to_do(s))
+            (void)pthread_cond_timedwait(&s->wake, &s->lock, &until);
+    }
+}
+
 /* Sleep until there is something to do. With paused jobs only: a tenth of a second, to notice a stall. */
 static bool wait_for_work(cairn_scheduler *s, bool *ret_abandon)
 {
     lock(s);
-    while (!s->nudged && s->count_active == 0 && s->first == NULL && !s->stopping)
+    work_for_disk(s);
+    while (nothing_to_do(s))
         CAIRN_ASSERT(pthread_cond_wait(&s->wake, &s->lock) == 0);
     s->nudged = false;
     *ret_abandon = s->abandon;
@@ -306,6 +334,7 @@ static void *scheduler_main(void *arg)
             wait_for_reader(s);
         }
     }
+    cairn_disk_watch_flush(&s->disk, &s->options);
     return NULL;
 }
 

@@ -40,6 +40,7 @@ typedef struct cairn_scheduler_options {
     uint32_t slots;
     uint32_t slot_tokens_max;
     uint32_t queue_max;
+    uint64_t flush_ns; /* after the last request: how long what is on its way to disk may take          */
     /* Called while a long prompt is read, on the scheduler's thread; NULL: not. */
     void (*progress)(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens);
     void *progress_ctx;

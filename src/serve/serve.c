@@ -39,7 +39,7 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
     const cairn_serve_options *o = &serve->options;
     if (getrandom(&serve->id_salt, sizeof serve->id_salt, 0) != (ssize_t)sizeof serve->id_salt)
         return cairn_error_set_os(reterr, errno, "serve/start: random bytes", NULL);
-    cairn_status status = cairn_keys_new(o->mem, o->api_keys, o->count_api_keys, &serve->keys, reterr);
+    cairn_status status = cairn_keys_new(o->mem, o->namespace_secret, o->api_keys, o->count_api_keys, &serve->keys, reterr);
     if (status != CAIRN_OK)
         return status;
     status = cairn_clock_table_new(o->mem, CLOCKS_MAX, &serve->clocks);
@@ -63,6 +63,7 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
                                          .slots = o->engine->info.slots,
                                          .slot_tokens_max = o->engine->info.slot_tokens_max,
                                          .queue_max = o->queue_max,
+                                         .flush_ns = o->flush_ns,
                                          .progress = o->progress,
                                          .progress_ctx = o->progress_ctx};
     status = cairn_scheduler_start(&scheduler, &serve->scheduler, reterr);

@@ -41,6 +41,8 @@ typedef struct cairn_serve_options {
     const char *template_kwargs_json; /* NULL: none                                                 */
     const char *const *api_keys;      /* char *[count_api_keys]; none: no key is asked for          */
     size_t count_api_keys;
+    const uint8_t *namespace_secret; /* uint8_t[32]: the same namespaces after a restart; NULL: drawn    */
+    uint64_t flush_ns;               /* at the end: how long what is on its way to disk may take        */
     /* Called while a long prompt is read, on the scheduler's thread; NULL: not. */
     void (*progress)(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens);
     void *progress_ctx;

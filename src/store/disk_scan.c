@@ -10,7 +10,16 @@
 
 #include "store/tier_disk_internal.h"
 
-enum { QUIET_MS = 3000, NAMES_AT_FIRST = 256 };
+enum {
+    QUIET_MS = 3000,
+    NAMES_AT_FIRST = 256,
+    SWEEP_AT_ONCE = 128,
+    SWEEP_NAME_BYTES = 160,
+    TMP_AGE_MAX_S = 3600
+};
+
+/* The folder of damaged files: at most so many, and this part of the budget. */
+enum { BAD_FILES_MAX = 64, BAD_PART = 16 };
 
 typedef struct name_list {
     const cairn_mem *mem;
@@ -170,4 +179,75 @@ cairn_status cairn_disk_scan(cairn_disk *disk, bool all, cairn_error *reterr)
         }
     }
     return status;
+}
+
+/* --- leftovers ---------------------------------------------------------------------------------------------- */
+
+typedef struct sweep {
+    char names[SWEEP_AT_ONCE][SWEEP_NAME_BYTES];
+    uint32_t count;
+} sweep;
+
+static bool sweep_note(void *ctx, const char *name)
+{
+    sweep *list = ctx;
+    if (strlen(name) < SWEEP_NAME_BYTES) {
+        (void)snprintf(list->names[list->count++], SWEEP_NAME_BYTES, "%s", name);
+    }
+    return list->count < SWEEP_AT_ONCE;
+}
+
+static bool sweep_list(cairn_disk *disk, const char *folder, sweep *ret_list)
+{
+    char path[DISK_PATH_BYTES];
+    ret_list->count = 0;
+    return cairn_disk_path(disk, folder, NULL, path) &&
+           cairn_io_list(disk->io, path, sweep_note, ret_list, NULL) == CAIRN_OK;
+}
+
+void cairn_disk_tmp_clean(cairn_disk *disk)
+{
+    char ours[16], path[DISK_PATH_BYTES];
+    int length = snprintf(ours, sizeof ours, "%d.", disk->table);
+    sweep list;
+    if (!sweep_list(disk, "tmp", &list)) {
+        return;
+    }
+    for (uint32_t i = 0; i < list.count; i++) {
+        cairn_io_stat stat;
+        if (!cairn_disk_path(disk, "tmp", list.names[i], path) ||
+            cairn_io_stat_path(disk->io, path, &stat, NULL) != CAIRN_OK) {
+            continue;
+        }
+        bool old = (uint64_t)(stat.modified_ms / 1000) + TMP_AGE_MAX_S < cairn_disk_now_s(disk);
+        if (old || (disk->table >= 0 && strncmp(list.names[i], ours, (size_t)length) == 0)) {
+            (void)!cairn_io_unlink(disk->io, path, NULL);
+        }
+    }
+}
+
+void cairn_disk_bad_trim(cairn_disk *disk)
+{
+    sweep list;
+    char path[DISK_PATH_BYTES], oldest[DISK_PATH_BYTES];
+    for (uint32_t round = 0; round < SWEEP_AT_ONCE && sweep_list(disk, "bad", &list); round++) {
+        uint64_t bytes = 0;
+        int64_t oldest_ms = INT64_MAX;
+        for (uint32_t i = 0; i < list.count; i++) {
+            cairn_io_stat stat;
+            if (!cairn_disk_path(disk, "bad", list.names[i], path) ||
+                cairn_io_stat_path(disk->io, path, &stat, NULL) != CAIRN_OK) {
+                continue;
+            }
+            bytes += stat.size_bytes;
+            if (stat.modified_ms < oldest_ms) {
+                oldest_ms = stat.modified_ms;
+                memcpy(oldest, path, sizeof oldest);
+            }
+        }
+        bool fits = list.count <= BAD_FILES_MAX && bytes <= disk->bytes_max / BAD_PART;
+        if (fits || oldest_ms == INT64_MAX || cairn_io_unlink(disk->io, oldest, NULL) != CAIRN_OK) {
+            return;
+        }
+    }
 }

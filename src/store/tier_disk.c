@@ -12,7 +12,10 @@
 
 #include "store/tier_disk_internal.h"
 
-enum { INDEX_TABLES_MAX = 64, EVICT_AT_ONCE = 64, TMP_AGE_MAX_S = 3600, DAY_S = 86400 };
+/* Where a put says no by itself. */
+static const char put_where[] = "store/disk: budget";
+
+enum { INDEX_TABLES_MAX = 64, EVICT_AT_ONCE = 64, DAY_S = 86400 };
 
 bool cairn_disk_path(const cairn_disk *disk, const char *folder, const char *name,
                      char ret_path[DISK_PATH_BYTES])
@@ -61,6 +64,7 @@ static void stats_add(cairn_disk *disk, uint64_t *counter, uint64_t by)
 /* Open the first table that no other process has. */
 static cairn_status index_open(cairn_disk *disk, bool in_memory, bool *ret_renewed, cairn_error *reterr)
 {
+    disk->table = -1;
     if (in_memory) {
         return cairn_disk_index_open(disk->mem, NULL, &disk->index, ret_renewed, reterr);
     }
@@ -73,47 +77,13 @@ static cairn_status index_open(cairn_disk *disk, bool in_memory, bool *ret_renew
                                    "the directory's name is too long");
         }
         status = cairn_disk_index_open(disk->mem, path, &disk->index, ret_renewed, reterr);
+        disk->table = status == CAIRN_OK ? i : -1;
     }
     if (status != CAIRN_OK &&
         status != CAIRN_NOMEM) { /* no SQLite here (read-only, full): do without its file */
         status = cairn_disk_index_open(disk->mem, NULL, &disk->index, ret_renewed, reterr);
     }
     return status;
-}
-
-typedef struct tmp_sweep {
-    cairn_disk *disk;
-    uint64_t now_s;
-    char names[EVICT_AT_ONCE][128];
-    uint32_t count;
-} tmp_sweep;
-
-static bool tmp_note(void *ctx, const char *name)
-{
-    tmp_sweep *sweep = ctx;
-    if (strlen(name) < sizeof sweep->names[0]) {
-        (void)snprintf(sweep->names[sweep->count++], sizeof sweep->names[0], "%s", name);
-    }
-    return sweep->count < EVICT_AT_ONCE;
-}
-
-/* Remove what a crashed writer left, unless it is young enough to be written by another process right now. */
-static void tmp_clean(cairn_disk *disk)
-{
-    tmp_sweep sweep = {.disk = disk, .now_s = cairn_disk_now_s(disk)};
-    char path[DISK_PATH_BYTES];
-    if (!cairn_disk_path(disk, "tmp", NULL, path) ||
-        cairn_io_list(disk->io, path, tmp_note, &sweep, NULL) != CAIRN_OK) {
-        return;
-    }
-    for (uint32_t i = 0; i < sweep.count; i++) {
-        cairn_io_stat stat;
-        if (cairn_disk_path(disk, "tmp", sweep.names[i], path) &&
-            cairn_io_stat_path(disk->io, path, &stat, NULL) == CAIRN_OK &&
-            (uint64_t)(stat.modified_ms / 1000) + TMP_AGE_MAX_S < sweep.now_s) {
-            (void)!cairn_io_unlink(disk->io, path, NULL);
-        }
-    }
 }
 
 /* Make one folder whose parent is there, and make its name durable. One that is there already costs one call. */
@@ -204,7 +174,8 @@ cairn_status cairn_disk_open(const cairn_mem *mem, cairn_io *io, const cairn_dis
         goto failed;
     }
     if (!disk->read_only) {
-        tmp_clean(disk);
+        cairn_disk_tmp_clean(disk);
+        cairn_disk_bad_trim(disk);
     }
     *ret_disk = disk;
     return CAIRN_OK;
@@ -368,6 +339,7 @@ void cairn_disk_set_aside(cairn_disk *disk, const char *name, cairn_status why)
     if (cairn_disk_blob_path(disk, name, from) && cairn_disk_path(disk, "bad", file, to) &&
         cairn_io_rename(disk->io, from, to, NULL) == CAIRN_OK) {
         stats_add(disk, &disk->stats.set_aside, 1);
+        cairn_disk_bad_trim(disk);
     }
 }
 
@@ -492,7 +464,7 @@ static void unreserve(cairn_disk *disk, uint64_t bytes)
 static cairn_status make_room(cairn_disk *disk, uint64_t file_bytes, double rank, cairn_error *reterr)
 {
     if (file_bytes > disk->bytes_max) {
-        return cairn_error_set(reterr, CAIRN_NOSPACE, "store/disk: put", "larger than the whole budget");
+        return cairn_error_set(reterr, CAIRN_NOSPACE, put_where, "larger than the whole budget");
     }
     uint64_t over = 0;
     while ((over = reserve(disk, file_bytes)) != 0) {
@@ -502,7 +474,7 @@ static cairn_status make_room(cairn_disk *disk, uint64_t file_bytes, double rank
             return status;
         }
         if (gather.count == 0) {
-            return cairn_error_set(reterr, CAIRN_NOSPACE, "store/disk: put", "what is there is worth more");
+            return cairn_error_set(reterr, CAIRN_NOSPACE, put_where, "what is there is worth more");
         }
         for (uint32_t i = 0; i < gather.count; i++) {
             status = cairn_disk_drop(disk, gather.names[i], reterr);
@@ -538,7 +510,7 @@ static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_b
     if (RAND_bytes((unsigned char *)&random, sizeof random) != 1) {
         return cairn_error_set(reterr, CAIRN_IO, "store/disk: put", "no random numbers");
     }
-    (void)snprintf(tmp_name, sizeof tmp_name, "%s.%016llx", name, (unsigned long long)random);
+    (void)snprintf(tmp_name, sizeof tmp_name, "%d.%s.%016llx", disk->table, name, (unsigned long long)random);
     if (!cairn_disk_path(disk, "tmp", tmp_name, tmp) || !cairn_disk_path(disk, folder_name, NULL, folder) ||
         !cairn_disk_blob_path(disk, name, path)) {
         return cairn_error_set(reterr, CAIRN_INVALID, "store/disk: put", "the directory's name is too long");
@@ -638,6 +610,27 @@ cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
         memcpy(ret_name, row.name, sizeof row.name);
     }
     return status;
+}
+
+bool cairn_disk_declined(const cairn_error *error)
+{
+    return error->status == CAIRN_NOSPACE && error->where != NULL && strcmp(error->where, put_where) == 0;
+}
+
+static bool key_note(void *ctx, const cairn_disk_row *row)
+{
+    memcpy(ctx, row->name, CAIRN_BLOB_NAME_BYTES);
+    return false;
+}
+
+cairn_status cairn_disk_key_check(cairn_disk *disk, cairn_error *reterr)
+{
+    char name[CAIRN_BLOB_NAME_BYTES] = "";
+    cairn_status status = cairn_disk_index_each(disk->index, true, key_note, name, reterr);
+    if (status != CAIRN_OK || name[0] == '\0') {
+        return status;
+    }
+    return blob_read(disk, name, NULL, NULL, reterr);
 }
 
 bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES])

@@ -103,6 +103,15 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_
                                              const cairn_blob_run *runs, const uint8_t *payload, double value,
                                              char ret_name[CAIRN_BLOB_NAME_BYTES], cairn_error *reterr);
 
+/* Was a put refused only because what is there is worth more, or the blob is larger than the budget? No trouble. */
+bool cairn_disk_declined(const cairn_error *error);
+
+/*
+ * Was the directory written with the same key? One file is tried.
+ * Errors  CAIRN_FOREIGN: another key, or encrypted and there is none, or not encrypted
+ */
+CAIRN_MUST_CHECK cairn_status cairn_disk_key_check(cairn_disk *disk, cairn_error *reterr);
+
 /* Is a blob like this one here? fingerprint is filled in here. One look-up in the index. */
 bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES]);
 

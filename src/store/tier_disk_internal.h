@@ -23,6 +23,7 @@ struct cairn_disk {
     uint8_t key[CAIRN_DISK_KEY_BYTES];
     bool encrypted;
     bool read_only;
+    int table; /* index.<table>.db is ours alone; -1: none. Names of our temporary files begin with it */
     pthread_mutex_t lock;    /* over what follows; never held while a blob file is read or written */
     uint64_t reserved_bytes; /* of files being written */
     char (*pins)[CAIRN_BLOB_NAME_BYTES];
@@ -41,6 +42,12 @@ bool cairn_disk_name_parse(const char *file, char ret_name[CAIRN_BLOB_NAME_BYTES
 
 /* Move a damaged blob to bad/ and take it out of the index. Best effort: what can't be moved is only forgotten. */
 void cairn_disk_set_aside(cairn_disk *disk, const char *name, cairn_status why);
+
+/* Keep the folder of damaged files small: the oldest go. */
+void cairn_disk_bad_trim(cairn_disk *disk);
+
+/* Remove what a writer that is gone left in tmp/: of ours all, of others what is old. */
+void cairn_disk_tmp_clean(cairn_disk *disk);
 
 /* Order of eviction: lowest goes first. Halves a value for each day without use. */
 double cairn_disk_rank(double value, uint64_t used_s);

@@ -183,7 +183,7 @@ test('SIGINT with nothing to do ends at once, and what takes too long is cut', a
 test('a port that is taken is told, with a way out', async () => {
     const server = await Server.start(['-c', '2048', '--cache-ram', '256M']);
     try {
-        const second = await runProgram(['serve', '-m', process.env.CAIRN_TEST_MODEL, '--port', String(server.port), '--cache-ram', '256M', '-c', '2048']);
+        const second = await runProgram(['serve', '-m', process.env.CAIRN_TEST_MODEL, '--port', String(server.port), '--cache-ram', '256M', '--no-cache-disk', '-c', '2048']);
         assert.equal(second.code, 1);
         assert.match(second.err, new RegExp(`port ${server.port} .*is taken`));
         assert.match(second.err, /--port/);

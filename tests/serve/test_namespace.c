@@ -9,7 +9,7 @@ static void without_keys_everyone_comes_in_and_shares(void **state)
 {
     (void)state;
     cairn_keys *keys = NULL;
-    assert_ok(cairn_keys_new(cairn_mem_default(), NULL, 0, &keys, NULL));
+    assert_ok(cairn_keys_new(cairn_mem_default(), NULL, NULL, 0, &keys, NULL));
     assert_true(cairn_keys_allow(keys, NULL));
     assert_true(cairn_keys_allow(keys, "Bearer any"));
     cairn_namespace a, b, c;
@@ -26,7 +26,7 @@ static void with_keys_only_they_come_in_and_share_nothing(void **state)
     (void)state;
     const char *const list[] = {"first-key", "second-key"};
     cairn_keys *keys = NULL;
-    assert_ok(cairn_keys_new(cairn_mem_default(), list, 2, &keys, NULL));
+    assert_ok(cairn_keys_new(cairn_mem_default(), NULL, list, 2, &keys, NULL));
     assert_true(cairn_keys_allow(keys, "Bearer first-key"));
     assert_true(cairn_keys_allow(keys, "bearer  second-key"));
     assert_false(cairn_keys_allow(keys, "Bearer first-ke"));
@@ -49,8 +49,25 @@ static void empty_keys_are_refused(void **state)
     (void)state;
     const char *const list[] = {""};
     cairn_keys *keys = NULL;
-    assert_status(cairn_keys_new(cairn_mem_default(), list, 1, &keys, NULL), CAIRN_INVALID);
+    assert_status(cairn_keys_new(cairn_mem_default(), NULL, list, 1, &keys, NULL), CAIRN_INVALID);
     assert_null(keys);
+}
+
+static void namespaces_are_the_same_under_the_same_secret_only(void **state)
+{
+    (void)state;
+    const uint8_t one[CAIRN_KEYS_SECRET_BYTES] = {1}, two[CAIRN_KEYS_SECRET_BYTES] = {2};
+    const uint8_t *const secrets[] = {one, one, two};
+    const char *const list[] = {"first-key"};
+    cairn_namespace spaces[3];
+    for (int i = 0; i < 3; i++) {
+        cairn_keys *keys = NULL;
+        assert_ok(cairn_keys_new(cairn_mem_default(), secrets[i], list, 1, &keys, NULL));
+        assert_ok(cairn_keys_namespace(keys, "Bearer first-key", "salt", &spaces[i]));
+        cairn_keys_free(keys);
+    }
+    assert_memory_equal(&spaces[0], &spaces[1], sizeof spaces[0]);
+    assert_memory_not_equal(&spaces[0], &spaces[2], sizeof spaces[0]);
 }
 
 int main(void)
@@ -59,6 +76,7 @@ int main(void)
         cmocka_unit_test(without_keys_everyone_comes_in_and_shares),
         cmocka_unit_test(with_keys_only_they_come_in_and_share_nothing),
         cmocka_unit_test(empty_keys_are_refused),
+        cmocka_unit_test(namespaces_are_the_same_under_the_same_secret_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
