@@ -51,17 +51,25 @@ struct timespec cairn_disk_watch_until(uint64_t due_ns)
 
 json_t *cairn_disk_watch_json(const cairn_cache_disk_stats *d)
 {
-    if (d->bytes_max == 0)
-        return json_pack("{s:b}", "on", 0);
-    json_t *bytes = json_pack("{s:I, s:I, s:I, s:I}", "now", (json_int_t)d->bytes, "limit",
-                              (json_int_t)d->bytes_max, "written_today", (json_int_t)d->written_today_bytes,
-                              "written_limit", (json_int_t)d->written_day_bytes);
-    json_t *held = json_pack("{s:I, s:I}", "blobs", (json_int_t)d->blobs, "states", (json_int_t)d->states);
-    json_t *since =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "kept", (json_int_t)d->kept, "fetched",
-                  (json_int_t)d->fetched, "fetched_bytes", (json_int_t)d->fetched_bytes, "fetch_failures",
-                  (json_int_t)d->fetch_failures, "failures", (json_int_t)d->failures, "set_aside",
-                  (json_int_t)d->set_aside, "evicted", (json_int_t)d->evicted);
-    return json_pack("{s:b, s:b, s:o, s:o, s:o}", "on", 1, "waiting", d->waiting ? 1 : 0, "bytes", bytes,
-                     "held", held, "since_start", since);
+    json_t *json = json_object();
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {{"now", d->bytes},
+                   {"limit", d->bytes_max},
+                   {"blobs", d->blobs},
+                   {"states", d->states},
+                   {"written_today", d->written_today_bytes},
+                   {"written_limit", d->written_day_bytes},
+                   {"failures", d->failures},
+                   {"kept", d->kept},
+                   {"fetched", d->fetched},
+                   {"fetched_bytes", d->fetched_bytes},
+                   {"fetch_failures", d->fetch_failures},
+                   {"set_aside", d->set_aside},
+                   {"evicted", d->evicted}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        (void)json_object_set_new(json, numbers[i].name, json_integer((json_int_t)numbers[i].value));
+    (void)json_object_set_new(json, "waiting", json_boolean(d->waiting));
+    return json;
 }

@@ -23,7 +23,7 @@ uint64_t cairn_disk_watch_look(cairn_disk_watch *watch, const cairn_scheduler_op
 void cairn_disk_watch_flush(cairn_disk_watch *watch, const cairn_scheduler_options *options);
 /* The time of day in due_ns from now, for pthread_cond_timedwait. */
 struct timespec cairn_disk_watch_until(uint64_t due_ns);
-/* The tier for GET /cairn/cache; {"on":false} when there is none. The caller owns it. */
+/* The tier for GET /cairn/cache; all 0 when there is none. The caller owns it. */
 json_t *cairn_disk_watch_json(const cairn_cache_disk_stats *stats);
 
 #endif
