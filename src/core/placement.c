@@ -15,7 +15,7 @@
 enum { NEAR = 8 };
 
 /* Share of the reading time that may be spent on states against unforeseen divergences. */
-static const double insurance = 0.015;
+static const double insurance = 0.03;
 
 /* --- cuts ------------------------------------------------------------------------------------------------ */
 
@@ -53,10 +53,31 @@ static uint32_t nearer(uint32_t position, uint32_t extra, uint32_t cut, uint32_t
     return extra > position && extra < cut && extra - position >= least ? extra : cut;
 }
 
+/* A protected place shortly behind an ordinary message start would be too near for a cut of its own: cut there. */
+static uint32_t prefer_protected(const cairn_core *core, const cairn_prompt *prompt, uint32_t position,
+                                 uint32_t cut)
+{
+    if (cut >= prompt->count || cairn_boundary_protected(cairn_boundary_at(prompt, cut).kinds)) {
+        return cut;
+    }
+    for (uint32_t i = cairn_boundary_after(prompt, cut); i < prompt->count_boundaries; i++) {
+        uint32_t place = prompt->boundaries[i].position;
+        if (place - cut >= core->options.cut_tokens_min ||
+            place - position > core->options.batch_tokens_max) {
+            break;
+        }
+        if (cairn_boundary_protected(prompt->boundaries[i].kinds)) {
+            return place;
+        }
+    }
+    return cut;
+}
+
 uint32_t cairn_placement_cut(cairn_core *core, cairn_request *request)
 {
     uint32_t cut = cairn_boundary_cut(&core->options, request->prompt, request->position, &request->boundary);
     if (request->prompt->mode == CAIRN_RESUME_FAST) {
+        cut = prefer_protected(core, request->prompt, request->position, cut);
         uint32_t least = request->position == 0 ? 1 : NEAR;
         cut = nearer(request->position, request->tail, cut, least);
         cut = nearer(request->position, request->branch, cut, least);
@@ -281,6 +302,12 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
                         : request->prompt->count;
     double chance = chance_between(core, request, position, next);
     cairn_boundary kinds = cairn_boundary_at(request->prompt, position);
+    uint32_t follows = cairn_boundary_after(request->prompt, position);
+    if (follows < request->prompt->count_boundaries &&
+        request->prompt->boundaries[follows].position - position < NEAR) {
+        /* A state here serves what begins a few tokens later, at no cost of a cut. */
+        kinds.kinds |= request->prompt->boundaries[follows].kinds;
+    }
     if (mark != CAIRN_NONE && cairn_mark_at(tree, mark)->hits > 0) {
         chance += 0.5 * cairn_mark_at(tree, mark)->hits / (1.0 + cairn_mark_at(tree, mark)->hits);
     }

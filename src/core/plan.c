@@ -301,6 +301,24 @@ static void save_gaps(cairn_core *core, cairn_request *request, const loss *lost
     }
 }
 
+/* Segments that hold rows [keep, need) of the path being saved must not make room for its other rows. */
+static void shield(cairn_core *core, const loss *lost, uint32_t need, bool on)
+{
+    for (uint32_t i = lost->node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
+        const cairn_node *node = cairn_node_at(&core->tree, i);
+        if (node->end <= lost->keep) {
+            return;
+        }
+        for (uint32_t c = node->cover_first; c != CAIRN_NONE; c = cairn_cover_at(&core->tree, c)->next) {
+            const cairn_cover *cover = cairn_cover_at(&core->tree, c);
+            if (cover->begin < need && cover->end > lost->keep) {
+                cairn_segment *segment = cairn_segment_at(&core->tree, cover->segment);
+                segment->pins = on ? segment->pins + 1 : segment->pins - 1;
+            }
+        }
+    }
+}
+
 /* Save rows up to `need` (and the live state, when `live_ns` > 0). False: not worth the room, nothing done. */
 static bool save_up_to(cairn_core *core, cairn_request *request, loss *lost, uint32_t need, double live_ns)
 {
@@ -323,7 +341,13 @@ static bool save_up_to(cairn_core *core, cairn_request *request, loss *lost, uin
     double move_ns = (double)rows * core->costs.move_ns_byte + (live_ns > 0 ? core->costs.take_ns : 0);
     double density =
         cairn_value_density(core, lost->node, gain, core->slots[lost->slot].used_ns, rows + state);
-    if (move_ns > gain * 4 || !cairn_evict_for(core, rows + state + buffer, density)) {
+    if (move_ns > gain * 4) {
+        return false;
+    }
+    shield(core, lost, need, true);
+    bool fits = cairn_evict_for(core, rows + state + buffer, density);
+    shield(core, lost, need, false);
+    if (!fits) {
         return false;
     }
     if (live_ns > 0) {

@@ -3,6 +3,9 @@
  */
 #include "core/resume.h"
 
+#include "core/divergence.h"
+#include "core/value.h"
+
 #include "core/boundary.h"
 
 /* --- looking up --------------------------------------------------------------------------------------- */
@@ -345,7 +348,11 @@ static double displace_ns(const cairn_core *core, uint32_t slot, uint32_t keep)
     double save = lost * (double)core->options.row_bytes * core->costs.move_ns_byte;
     double again = cairn_costs_read(&core->costs, keep, cursor->position);
     save += core->slots[slot].state_set ? core->costs.take_ns : 0;
-    return core->options.rows_move && save < again ? save : again;
+    double loss = core->options.rows_move && save < again ? save : again;
+    /* Memory may lose it again: what is likely to be wanted soon stays. */
+    const cairn_node *node = cairn_node_at(&core->tree, cursor->node);
+    double goes_on = cairn_divergence_goes_on(cairn_space_at(&core->tree, node->space)->counts, node->turns);
+    return loss + cairn_value_soon(core, core->slots[slot].used_ns) * goes_on * again;
 }
 
 typedef struct trial {

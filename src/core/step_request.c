@@ -185,6 +185,10 @@ void cairn_step_plan(cairn_core *core, cairn_request *request, uint32_t slot, co
     request->live = choice.live;
     cairn_placement_prepare(core, request);
     cairn_plan_resume(core, request, &choice);
+    if (choice.live && prompt->mode == CAIRN_RESUME_FAST) {
+        cairn_placement_reached(core, request,
+                                choice.slot); /* the end of the last answer: no cut is needed */
+    }
     emit_next(core, request, choice.slot);
 }
 

@@ -258,7 +258,7 @@ static bool counts_as_held(const cairn_state *state)
 
 bool cairn_value_refresh(cairn_core *core, uint32_t tip)
 {
-    const double guarded = 4; /* what a protected position is worth more than its chance says */
+    const double guarded = 2; /* what a protected position is worth more than its chance says */
     const cairn_tree *tree = &core->tree;
     if (!cairn_path_collect(core, tip)) {
         return false;
@@ -336,14 +336,21 @@ double cairn_value_with_others(cairn_core *core, uint32_t state, uint32_t before
     return item->chance * cairn_costs_read(&core->costs, before, item->position);
 }
 
+double cairn_value_soon(const cairn_core *core, uint64_t used_ns)
+{
+    /* Conversations differ by orders of magnitude in how fast they go on, so the chance falls as a power of the age. */
+    const double fast_s = 5;
+    double age_s = core->now_ns > used_ns ? (double)(core->now_ns - used_ns) * 1e-9 : 0;
+    return 1 / (1 + age_s / fast_s * (age_s / fast_s));
+}
+
 double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,
                            uint64_t bytes)
 {
     /* The chance that a conversation goes on is learned by its turns; how soon it does falls with its age. */
     const cairn_node *item = cairn_node_at(&core->tree, node);
     double goes_on = cairn_divergence_goes_on(cairn_space_at(&core->tree, item->space)->counts, item->turns);
-    double age_s = core->now_ns > used_ns ? (double)(core->now_ns - used_ns) * 1e-9 : 0;
-    return gain_ns * goes_on / (age_s + 2.0) / (double)(bytes > 0 ? bytes : 1);
+    return gain_ns * goes_on * cairn_value_soon(core, used_ns) / (double)(bytes > 0 ? bytes : 1);
 }
 
 void cairn_value_dirty(cairn_core *core, uint32_t node)
