@@ -63,7 +63,20 @@ static cairn_status write_text(const cairn_answer *a, const char *text, size_t l
     return cairn_sse_write(out, NULL, envelope(a, chat_choice(json_pack("{s:o}", "content", value), NULL)));
 }
 
-/* The bridge's deltas, one chunk each. */
+/* What a shape may look at. */
+static cairn_shape_answer shape_answer(const cairn_answer *a, const cairn_record *record)
+{
+    return (cairn_shape_answer){.id = a->options.id,
+                                .model = a->options.model,
+                                .created_s = a->options.created_s,
+                                .stream = a->options.stream,
+                                .explain = a->options.explain,
+                                .record = record,
+                                .mark_position = a->options.mark_position,
+                                .notes = a->options.notes};
+}
+
+/* The bridge's deltas, one event each. */
 static cairn_status write_deltas(const cairn_answer *a, const cairn_chat_text *deltas, cairn_buf *out)
 {
     if (!a->options.stream || deltas->bytes <= 2)
@@ -71,10 +84,15 @@ static cairn_status write_deltas(const cairn_answer *a, const cairn_chat_text *d
     json_t *list = json_loadb(deltas->text, deltas->bytes, 0, NULL);
     if (list == NULL)
         return CAIRN_NOMEM;
+    const cairn_answer_shape *shape = a->options.shape;
+    cairn_shape_answer answer = shape_answer(a, NULL);
     cairn_status status = CAIRN_OK;
-    for (size_t i = 0; i < json_array_size(list) && status == CAIRN_OK; i++)
-        status =
-            cairn_sse_write(out, NULL, envelope(a, chat_choice(json_incref(json_array_get(list, i)), NULL)));
+    for (size_t i = 0; i < json_array_size(list) && status == CAIRN_OK; i++) {
+        json_t *delta = json_array_get(list, i);
+        status = shape != NULL
+                     ? shape->delta(shape->ctx, &answer, delta, out)
+                     : cairn_sse_write(out, NULL, envelope(a, chat_choice(json_incref(delta), NULL)));
+    }
     json_decref(list);
     return status;
 }
@@ -93,8 +111,10 @@ cairn_status cairn_answer_new(const cairn_mem *mem, const cairn_answer_options *
     cairn_buf_init(&a->text, mem, options->text_bytes_max);
     if (options->surface == CAIRN_SURFACE_CHAT) {
         char prefix[sizeof options->id + 8];
-        const char *dash = strchr(options->id, '-');
-        (void)snprintf(prefix, sizeof prefix, "call_%s_", dash != NULL ? dash + 1 : options->id);
+        const char *dash = strpbrk(options->id, "-_");
+        (void)snprintf(prefix, sizeof prefix, "%s%s_",
+                       options->shape != NULL ? options->shape->call_prefix : "call_",
+                       dash != NULL ? dash + 1 : options->id);
         cairn_chat_stream_options stream = {
             .call_id_prefix = prefix, .whole = !options->stream, .text_bytes_max = options->text_bytes_max};
         cairn_status status =
@@ -117,10 +137,14 @@ void cairn_answer_free(cairn_answer *a)
     cairn_mem_release(a->mem, a, sizeof *a);
 }
 
-cairn_status cairn_answer_begin(cairn_answer *a, cairn_buf *out)
+cairn_status cairn_answer_begin(cairn_answer *a, const cairn_record *record, cairn_buf *out)
 {
     if (!a->options.stream)
         return CAIRN_OK;
+    if (a->options.shape != NULL) {
+        cairn_shape_answer answer = shape_answer(a, record);
+        return a->options.shape->begin(a->options.shape->ctx, &answer, out);
+    }
     if (a->options.surface == CAIRN_SURFACE_CHAT)
         return cairn_sse_write(
             out, NULL,
@@ -188,7 +212,7 @@ static void add_extras(const cairn_answer *a, json_t *value, const cairn_record 
 {
     json_object_set_new(value, "timings", cairn_timings_json(record, times));
     if (a->options.explain)
-        json_object_set_new(value, "cairn", cairn_record_json(record));
+        json_object_set_new(value, "cairn", cairn_record_noted_json(record, a->options.notes));
 }
 
 static cairn_status end_llama(const cairn_answer *a, cairn_finish finish, const cairn_record *record,
@@ -262,6 +286,27 @@ static cairn_status end_whole(const cairn_answer *a, const char *word, const cai
     return cairn_json_write(out, value);
 }
 
+static cairn_status end_shape(const cairn_answer *a, cairn_finish finish, const cairn_chat_text *message,
+                              const cairn_record *record, const cairn_request_times *times, cairn_buf *out)
+{
+    json_t *parsed = json_loadb(message->text, message->bytes, 0, NULL);
+    if (parsed == NULL)
+        return CAIRN_NOMEM;
+    cairn_shape_answer answer = shape_answer(a, record);
+    cairn_shape_end end = {.finish = finish,
+                           .count_calls = cairn_chat_stream_count_calls(a->stream),
+                           .message = parsed,
+                           .times = times};
+    if (finish == CAIRN_FINISH_STOP_TEXT && a->stop_found >= 0 &&
+        (size_t)a->stop_found < a->options.count_client_stops) {
+        end.stop_text = a->options.stops[a->stop_found].bytes;
+        end.stop_bytes = a->options.stops[a->stop_found].len_bytes;
+    }
+    cairn_status status = a->options.shape->end(a->options.shape->ctx, &answer, &end, out);
+    json_decref(parsed);
+    return status;
+}
+
 cairn_status cairn_answer_end(cairn_answer *a, cairn_finish finish, const cairn_record *record,
                               const cairn_request_times *times, cairn_buf *out)
 {
@@ -276,6 +321,8 @@ cairn_status cairn_answer_end(cairn_answer *a, cairn_finish finish, const cairn_
         return status;
     if (a->options.surface == CAIRN_SURFACE_LLAMA)
         return end_llama(a, finish, record, times, out);
+    if (a->options.shape != NULL)
+        return end_shape(a, finish, &message, record, times, out);
     const char *word = cairn_answer_finish_word(a, finish);
     if (a->options.stream)
         return end_stream(a, word, record, times, out);

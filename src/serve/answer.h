@@ -4,8 +4,9 @@
  *   token text --> stops --> chat stream --> deltas --> SSE events       (stream)
  *                  (held back)                     \--> one JSON object  (whole)
  *
- * Three surfaces share it: OpenAI chat, OpenAI completions, llama.cpp's completion. It knows no threads, no sockets and
- * no engine: text goes in, bytes come out in the caller's buffer.
+ * Three surfaces share it: OpenAI chat, OpenAI completions, llama.cpp's completion; others give a shape, which turns
+ * what the chat surface would send into their form. It knows no threads, no sockets and no engine: text goes in, bytes
+ * come out in the caller's buffer.
  *
  * Units    bytes; ns
  * Owner    the answer owns what it keeps; options and their texts are borrowed for its life
@@ -19,6 +20,7 @@
 #include "base/buf.h"
 #include "chat/bridge.h"
 #include "serve/record_json.h"
+#include "serve/shape.h"
 #include "serve/stops.h"
 
 typedef enum cairn_surface {
@@ -26,12 +28,6 @@ typedef enum cairn_surface {
     CAIRN_SURFACE_TEXT = 1, /* /v1/completions                                                      */
     CAIRN_SURFACE_LLAMA = 2 /* /completion                                                          */
 } cairn_surface;
-
-typedef enum cairn_finish {
-    CAIRN_FINISH_STOP = 0,      /* the model ended it                                                  */
-    CAIRN_FINISH_STOP_TEXT = 1, /* a stop text was found                                               */
-    CAIRN_FINISH_LENGTH = 2     /* max_tokens, or the context is full                                  */
-} cairn_finish;
 
 typedef struct cairn_answer_options {
     cairn_surface surface;
@@ -49,6 +45,10 @@ typedef struct cairn_answer_options {
     const char *echo; /* text put before the answer (completions with echo); NULL: none             */
     size_t echo_bytes;
     size_t text_bytes_max;
+    const cairn_answer_shape *shape; /* borrowed; with the chat surface only. NULL: chat completions     */
+    size_t count_client_stops;       /* stops[0, count) are the client's; the rest the template's         */
+    uint32_t mark_position;          /* tokens up to the client's last mark; 0: none                    */
+    json_t *notes;                   /* borrowed: what was found in the request; NULL: nothing          */
 } cairn_answer_options;
 
 typedef struct cairn_answer cairn_answer;
@@ -58,8 +58,13 @@ CAIRN_MUST_CHECK cairn_status cairn_answer_new(const cairn_mem *mem, const cairn
 /* NULL is allowed. */
 void cairn_answer_free(cairn_answer *answer);
 
-/* The prompt has been read. Appends the first event of a stream to `out`. */
-CAIRN_MUST_CHECK cairn_status cairn_answer_begin(cairn_answer *answer, cairn_buf *out);
+/*
+ * The prompt has been read. Appends the first event of a stream to `out`.
+ *
+ *   record  [in]  what was read and reused so far; borrowed for the call
+ */
+CAIRN_MUST_CHECK cairn_status cairn_answer_begin(cairn_answer *answer, const cairn_record *record,
+                                                 cairn_buf *out);
 
 /*
  * Take the text of one token, char[len_bytes], cut anywhere.

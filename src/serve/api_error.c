@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static void put_message(cairn_api_error *error, const char *format, va_list args) CAIRN_PRINTF(2, 0);
 static void put_message(cairn_api_error *error, const char *format, va_list args)
@@ -68,4 +69,11 @@ void cairn_api_error_from(cairn_api_error *error, const cairn_error *cause)
                                      : "invalid_request_error";
     cairn_api_error_set(error, http, type, NULL, "%s%s%s", cairn_status_message(cause->status),
                         cause->detail[0] != '\0' ? ": " : "", cause->detail);
+}
+
+bool cairn_api_error_is_anthropic(const char *path)
+{
+    static const char root[] = "/v1/messages";
+    size_t n = sizeof root - 1;
+    return strncmp(path, root, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }

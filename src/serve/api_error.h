@@ -1,7 +1,8 @@
 /*
- * api_error - what a client is told when its request can't be served, in OpenAI's shape.
+ * api_error - what a client is told when its request can't be served, in the shape of the API that it speaks.
  *
- *   {"error":{"message":"...","type":"invalid_request_error","param":"messages","code":null}}
+ *   OpenAI     {"error":{"message":"...","type":"invalid_request_error","param":"messages","code":null}}
+ *   Anthropic  {"type":"error","error":{"type":"invalid_request_error","message":"..."},"request_id":null}
  *
  * One value travels from the place that found the mistake to the place that writes the answer. The first mistake wins:
  * every setter leaves an error that is set already alone, so that a validator can check all fields in a row.
@@ -29,6 +30,7 @@ typedef struct cairn_api_error {
     uint32_t prompt_tokens;  /* for context_length_exceeded: what was asked for ...              */
     uint32_t context_tokens; /* ... and what there is; 0: left out                              */
     bool close;              /* the connection can't be trusted any more                         */
+    bool anthropic;          /* written in Anthropic's shape                                     */
 } cairn_api_error;
 
 /* Set a mistake of the client: 400, invalid_request_error. `param` NULL or "" for none. */
@@ -42,6 +44,9 @@ void cairn_api_error_set(cairn_api_error *error, int http, const char *type, con
 /* The prompt is longer than the context: the text and code by which clients know to shorten their history. */
 void cairn_api_error_context(cairn_api_error *error, const char *param, uint32_t prompt_tokens,
                              uint32_t context_tokens);
+
+/* Do clients of this path expect errors in Anthropic's shape? */
+bool cairn_api_error_is_anthropic(const char *path);
 
 /* Set from a library's error: its HTTP mapping, a type that fits, the detail as message. */
 void cairn_api_error_from(cairn_api_error *error, const cairn_error *cause);

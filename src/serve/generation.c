@@ -11,6 +11,8 @@
 #include "engine/llama_load.h"
 #include "serve/json_answer.h"
 #include "serve/json_fields.h"
+#include "serve/marks.h"
+#include "serve/normalize.h"
 #include "serve/serve_inside.h"
 #include "serve/tokens.h"
 
@@ -79,43 +81,61 @@ static cairn_status find_visible(cairn_serve *serve, cairn_job *job)
     return CAIRN_OK;
 }
 
-static void render_chat(cairn_serve *serve, cairn_job *job, const cairn_http_request *request,
-                        cairn_api_error *error)
+/* The boundaries of the prompt, and those of the client's marks inside messages, as positions. */
+static cairn_status find_boundaries(cairn_serve *serve, cairn_job *job)
+{
+    cairn_chat_prompt view = *job->chat_prompt;
+    cairn_chat_boundary *list = NULL;
+    size_t count = 0, room = 0;
+    cairn_status status = cairn_marks_add(job->mem, json_object_get(job->json, "messages"), job->chat_prompt,
+                                          &list, &count, &room);
+    if (status == CAIRN_OK && count > 0) {
+        view.boundaries = list;
+        view.count_boundaries = count;
+        job->boundaries = cairn_mem_array(job->mem, count, sizeof *job->boundaries);
+        status = job->boundaries == NULL ? CAIRN_NOMEM : CAIRN_OK;
+        if (status == CAIRN_OK) {
+            job->room_boundaries = (uint32_t)count;
+            status = cairn_tokens_boundaries(job->mem, serve->options.vocab, &view, &job->tokens,
+                                             job->boundaries, &job->prompt.count_boundaries);
+        }
+    }
+    cairn_mem_array_release(job->mem, list, room, sizeof *list);
+    return status;
+}
+
+static void check_messages(const cairn_job *job, cairn_api_error *error)
 {
     const json_t *messages = NULL;
     cairn_json_array(job->json, "messages", &messages, error);
-    if (error->http != 0)
-        return;
     if (messages == NULL)
         cairn_api_error_bad(error, "messages", "messages is missing.");
     else if (json_array_size(messages) == 0)
         cairn_api_error_bad(error, "messages", "messages is empty; at least one message is needed.");
-    if (error->http != 0)
-        return;
+}
+
+/* Prompt text and tokens of a chat request, whose body is char[text_bytes]. */
+static void render_chat(cairn_serve *serve, cairn_job *job, const char *text, size_t text_bytes,
+                        cairn_api_error *error)
+{
     cairn_chat_options options = {.now_s = template_time(serve, job),
                                   .thinking_off = serve->options.thinking_off,
                                   .kwargs_json = serve->options.template_kwargs_json,
-                                  .request_bytes_max = serve->options.body_bytes_max};
+                                  .request_bytes_max = SIZE_MAX / 2}; /* the body was limited when it came */
     cairn_error cause = {0};
-    if (cairn_chat_render(serve->options.chat, request->body, request->body_bytes, &options,
-                          &job->chat_prompt, &cause) != CAIRN_OK) {
+    if (cairn_chat_render(serve->options.chat, text, text_bytes, &options, &job->chat_prompt, &cause) !=
+        CAIRN_OK) {
         cairn_render_error(error, &cause);
         return;
     }
     const cairn_chat_prompt *p = job->chat_prompt;
     cairn_status status =
         cairn_tokens_of(job->mem, serve->options.vocab, p->text, p->text_bytes, AS_PROMPT, &job->tokens);
-    if (status == CAIRN_OK && p->count_boundaries > 0) {
-        job->boundaries = cairn_mem_array(job->mem, p->count_boundaries, sizeof *job->boundaries);
-        status = job->boundaries == NULL ? CAIRN_NOMEM : CAIRN_OK;
-        if (status == CAIRN_OK) {
-            job->room_boundaries = (uint32_t)p->count_boundaries;
-            status = cairn_tokens_boundaries(job->mem, serve->options.vocab, p, &job->tokens, job->boundaries,
-                                             &job->prompt.count_boundaries);
-        }
-    }
+    if (status == CAIRN_OK)
+        status = find_boundaries(serve, job);
     if (status == CAIRN_OK)
         status = find_visible(serve, job);
+    job->count_client_stops = job->params.count_stops;
     for (size_t i = 0; i < p->stops.count && job->params.count_stops < CAIRN_STOPS_MAX; i++) {
         size_t len = strlen(p->stops.items[i]);
         if (len > 0)
@@ -125,6 +145,43 @@ static void render_chat(cairn_serve *serve, cairn_job *job, const cairn_http_req
         (void)cairn_error_set(&cause, status, "generation/render", "the prompt could not be tokenized");
         cairn_api_error_from(error, &cause);
     }
+}
+
+/* Volatile text at the head: said in the log, and with --normalize not in the prompt. */
+static void look_at_head(cairn_serve *serve, cairn_job *job, bool *ret_changed)
+{
+    job->notes = cairn_normalize(job->json, serve->options.normalize, ret_changed);
+    for (size_t i = 0; i < json_array_size(job->notes); i++) {
+        const json_t *note = json_array_get(job->notes, i);
+        CAIRN_LOG(serve->options.log, INFO, "volatile", CAIRN_FIELD_UINT("id", job->id),
+                  CAIRN_FIELD_STR("rule", json_string_value(json_object_get(note, "rule"))),
+                  CAIRN_FIELD_INT("message", json_integer_value(json_object_get(note, "message"))),
+                  CAIRN_FIELD_INT("part", json_integer_value(json_object_get(note, "part"))),
+                  CAIRN_FIELD_INT("byte", json_integer_value(json_object_get(note, "byte"))),
+                  CAIRN_FIELD_STR("done", json_string_value(json_object_get(note, "done"))));
+    }
+}
+
+/* A chat request's prompt. The body is the client's own bytes, unless it was changed on the way. */
+static void prepare_chat(cairn_serve *serve, cairn_job *job, const cairn_http_request *request,
+                         bool converted, cairn_api_error *error)
+{
+    bool changed = false;
+    check_messages(job, error);
+    if (error->http != 0)
+        return;
+    look_at_head(serve, job, &changed);
+    if (!converted && !changed) {
+        render_chat(serve, job, request->body, request->body_bytes, error);
+        return;
+    }
+    cairn_buf text;
+    cairn_buf_init(&text, job->mem, SIZE_MAX / 4);
+    if (cairn_json_write(&text, json_incref(job->json)) == CAIRN_OK)
+        render_chat(serve, job, cairn_buf_str(&text), text.len_bytes, error);
+    else
+        cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
+    cairn_buf_release(&text);
 }
 
 static void take_token_ids(cairn_serve *serve, cairn_job *job, const json_t *list, cairn_api_error *error)
@@ -183,9 +240,10 @@ static void read_prompt(cairn_serve *serve, cairn_job *job, cairn_api_error *err
 static void finish_prompt(cairn_serve *serve, cairn_job *job, cairn_api_error *error)
 {
     uint32_t context = serve->options.engine->info.slot_tokens_max;
-    if (error->http == 0 && job->tokens.count >= context)
+    if (error->http == 0 && job->tokens.count >= context) {
         cairn_api_error_context(error, job->surface == CAIRN_SURFACE_CHAT ? "messages" : "prompt",
                                 job->tokens.count, context);
+    }
     if (error->http != 0)
         return;
     int64_t room = (int64_t)context - job->tokens.count;
@@ -211,21 +269,23 @@ static size_t resolve_bias(cairn_serve *serve, const cairn_params *p, cairn_samp
     size_t n = 0;
     for (uint32_t i = 0; i < p->count_bias && n < room; i++) {
         if (p->bias[i].text == NULL) {
-            if ((uint32_t)p->bias[i].token >= vocab_size)
+            if ((uint32_t)p->bias[i].token >= vocab_size) {
                 cairn_api_error_bad(error, "logit_bias",
                                     "logit_bias names token %d; the vocabulary ends at %u.", p->bias[i].token,
                                     vocab_size - 1);
+            }
             out[n++] = (cairn_sampler_bias){p->bias[i].token, p->bias[i].bias};
             continue;
         }
         cairn_token tokens[64];
         uint32_t count = 0;
         if (cairn_llama_tokenize(serve->options.vocab, p->bias[i].text, strlen(p->bias[i].text), false, false,
-                                 tokens, 64, &count) != CAIRN_OK)
+                                 tokens, 64, &count) != CAIRN_OK) {
             cairn_api_error_bad(error, "logit_bias", "A text in logit_bias is too long.");
-        else
+        } else {
             for (uint32_t k = 0; k < count && n < room; k++)
                 out[n++] = (cairn_sampler_bias){tokens[k], p->bias[i].bias};
+        }
     }
     return n;
 }
@@ -278,7 +338,7 @@ static void make_sampler(cairn_serve *serve, cairn_job *job, cairn_api_error *er
 
 static void make_answer(cairn_serve *serve, cairn_job *job, cairn_api_error *error)
 {
-    static const char *const prefixes[] = {"chatcmpl", "cmpl", "cmpl"};
+    static const char *const prefixes[] = {"chatcmpl-", "cmpl-", "cmpl-"};
     cairn_answer_options options = {.surface = job->surface,
                                     .stream = job->params.stream,
                                     .include_usage = job->params.include_usage,
@@ -290,8 +350,16 @@ static void make_answer(cairn_serve *serve, cairn_job *job, cairn_api_error *err
                                     .count_stops = job->params.count_stops,
                                     .echo = job->echo,
                                     .echo_bytes = job->echo_bytes,
+                                    .shape = job->shape.end != NULL ? &job->shape : NULL,
+                                    .count_client_stops = job->count_client_stops,
+                                    .notes = job->notes,
                                     .text_bytes_max = CAIRN_ANSWER_TEXT_BYTES_MAX};
-    (void)snprintf(options.id, sizeof options.id, "%s-%016llx", prefixes[job->surface],
+    for (uint32_t i = 0; i < job->prompt.count_boundaries; i++) {
+        if ((job->boundaries[i].kinds & CAIRN_BOUNDARY_MARK) != 0)
+            options.mark_position = job->boundaries[i].position;
+    }
+    (void)snprintf(options.id, sizeof options.id, "%s%016llx",
+                   options.shape != NULL ? job->shape.id_prefix : prefixes[job->surface],
                    (unsigned long long)cairn_hash_mix(serve->id_salt + job->id));
     if (job->chat_prompt != NULL) {
         options.format = job->chat_prompt->format;
@@ -316,18 +384,27 @@ static void job_gone(void *job)
         cairn_scheduler_nudge(j->outbox.writer);
 }
 
-static void generate(cairn_serve *serve, const cairn_http_request *request, cairn_surface surface,
-                     cairn_http_reply *reply)
+/* A job with its prompt; `converted` NULL: the body is as the surface has it. NULL with an error. */
+static cairn_job *prepare(cairn_serve *serve, const cairn_http_request *request, cairn_surface surface,
+                          cairn_converted *converted, cairn_api_error *error)
 {
-    cairn_api_error *error = &reply->error;
     cairn_job *job =
         cairn_job_new(serve->options.mem, atomic_fetch_add(&serve->next_id, 1) + 1, CAIRN_OUTBOX_BYTES_MAX);
     if (job == NULL) {
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
-        return;
+        if (converted != NULL) {
+            converted->shape.free(converted->shape.ctx);
+            json_decref(converted->body);
+        }
+        return NULL;
     }
     job->surface = surface;
-    job->json = cairn_json_parse(request->body, request->body_bytes, error);
+    if (converted != NULL) {
+        job->json = converted->body;
+        job->shape = converted->shape;
+    } else {
+        job->json = cairn_json_parse(request->body, request->body_bytes, error);
+    }
     if (job->json != NULL)
         cairn_params_read(&job->params, job->json, error);
     if (error->http == 0 && cairn_keys_namespace(serve->keys, request->authorization, job->params.cache_salt,
@@ -335,10 +412,23 @@ static void generate(cairn_serve *serve, const cairn_http_request *request, cair
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
     if (error->http == 0) {
         if (surface == CAIRN_SURFACE_CHAT)
-            render_chat(serve, job, request, error);
+            prepare_chat(serve, job, request, converted != NULL, error);
         else
             read_prompt(serve, job, error);
     }
+    if (error->http == 0)
+        return job;
+    cairn_job_unref(job);
+    return NULL;
+}
+
+static void generate(cairn_serve *serve, const cairn_http_request *request, cairn_surface surface,
+                     cairn_converted *converted, cairn_http_reply *reply)
+{
+    cairn_api_error *error = &reply->error;
+    cairn_job *job = prepare(serve, request, surface, converted, error);
+    if (job == NULL)
+        return;
     finish_prompt(serve, job, error);
     if (error->http == 0)
         make_sampler(serve, job, error);
@@ -357,17 +447,33 @@ static void generate(cairn_serve *serve, const cairn_http_request *request, cair
     reply->gone = job_gone;
 }
 
+void cairn_generate_converted(cairn_serve *serve, const cairn_http_request *request,
+                              cairn_converted *converted, cairn_http_reply *reply)
+{
+    generate(serve, request, CAIRN_SURFACE_CHAT, converted, reply);
+}
+
+void cairn_count_converted(cairn_serve *serve, const cairn_http_request *request, cairn_converted *converted,
+                           uint32_t *ret_tokens, cairn_api_error *error)
+{
+    cairn_job *job = prepare(serve, request, CAIRN_SURFACE_CHAT, converted, error);
+    if (job == NULL)
+        return;
+    *ret_tokens = job->tokens.count;
+    cairn_job_unref(job);
+}
+
 void cairn_route_chat(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
-    generate(serve, request, CAIRN_SURFACE_CHAT, reply);
+    generate(serve, request, CAIRN_SURFACE_CHAT, NULL, reply);
 }
 
 void cairn_route_completions(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
-    generate(serve, request, CAIRN_SURFACE_TEXT, reply);
+    generate(serve, request, CAIRN_SURFACE_TEXT, NULL, reply);
 }
 
 void cairn_route_completion(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
-    generate(serve, request, CAIRN_SURFACE_LLAMA, reply);
+    generate(serve, request, CAIRN_SURFACE_LLAMA, NULL, reply);
 }

@@ -42,7 +42,9 @@ typedef struct exchange {
     struct MHD_Connection *connection;
     cairn_buf body;
     uint64_t body_seen, body_counted;
+    cairn_buf key; /* "Bearer <key>", made of x-api-key                                             */
     bool too_large, too_busy, handled, watched, responded;
+    bool anthropic; /* errors have Anthropic's shape                                               */
     uint32_t watch_id;
     cairn_http_reply reply;
 } exchange;
@@ -72,8 +74,11 @@ static struct MHD_Response *buffer_response(const cairn_buf *bytes, const char *
     return response;
 }
 
-static enum MHD_Result send_error(exchange *x, const cairn_api_error *error)
+static enum MHD_Result send_error(exchange *x, const cairn_api_error *cause)
 {
+    cairn_api_error shaped = *cause;
+    const cairn_api_error *error = &shaped;
+    shaped.anthropic = x->anthropic;
     cairn_buf text;
     cairn_buf_init(&text, x->http->options.mem, (size_t)64 * 1024);
     struct MHD_Response *response = NULL;
@@ -244,6 +249,17 @@ static enum MHD_Result refuse_body(exchange *x)
     return send_error(x, &error);
 }
 
+/* The Authorization header, or one made of Anthropic's x-api-key; NULL: neither, or no memory for it. */
+static const char *authorization_of(exchange *x)
+{
+    const char *value =
+        MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    const char *key = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "x-api-key");
+    if (value != NULL || key == NULL)
+        return value;
+    return cairn_buf_printf(&x->key, "Bearer %s", key) == CAIRN_OK ? cairn_buf_str(&x->key) : NULL;
+}
+
 static enum MHD_Result call_handler(exchange *x, const char *method, const char *path)
 {
     cairn_http *http = x->http;
@@ -251,8 +267,7 @@ static enum MHD_Result call_handler(exchange *x, const char *method, const char 
                                   .path = path,
                                   .body = cairn_buf_str(&x->body),
                                   .body_bytes = x->body.len_bytes,
-                                  .authorization = MHD_lookup_connection_value(
-                                      x->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION)};
+                                  .authorization = authorization_of(x)};
     x->reply.status = 200;
     http->options.handle(http->options.ctx, &request, &x->reply);
     drop_body(x);
@@ -286,6 +301,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
         x->connection = connection;
         cairn_buf_init(&x->body, http->options.mem, http->options.body_bytes_max);
         cairn_buf_init(&x->reply.bytes, http->options.mem, SIZE_MAX / 4);
+        cairn_buf_init(&x->key, http->options.mem, CONNECTION_BYTES);
+        x->anthropic = cairn_api_error_is_anthropic(path);
         *state = x;
         (void)atomic_fetch_add(&http->open_exchanges, 1);
         return begin_exchange(x, version);
@@ -318,6 +335,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
         cairn_watch_remove(http->watch, x->watch_id);
     drop_body(x);
     cairn_buf_release(&x->reply.bytes);
+    cairn_buf_release(&x->key);
     if (x->reply.outbox != NULL) {
         if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK)
             on_gone(x);

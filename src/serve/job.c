@@ -31,6 +31,9 @@ void cairn_job_unref(cairn_job *job)
         return;
     CAIRN_ASSERT(job->work.request == NULL);
     cairn_answer_free(job->answer);
+    if (job->shape.free != NULL)
+        job->shape.free(job->shape.ctx);
+    json_decref(job->notes);
     cairn_sampler_free(job->sampler);
     cairn_chat_prompt_free(job->chat_prompt);
     cairn_tokens_release(job->mem, &job->tokens);

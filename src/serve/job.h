@@ -56,6 +56,9 @@ struct cairn_job {
     char *echo; /* completions with echo: the prompt's text                                           */
     size_t echo_bytes;
     cairn_surface surface;
+    cairn_answer_shape shape; /* zero: that of the surface                                              */
+    uint32_t count_client_stops; /* of params.stops; the rest are the template's                        */
+    json_t *notes;            /* what was found in the request; NULL: nothing                           */
     cairn_sampler *sampler;
     cairn_answer *answer;
     /* engine thread */

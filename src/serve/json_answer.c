@@ -64,8 +64,47 @@ json_t *cairn_json_string(const char *text, size_t len_bytes)
     return value;
 }
 
+static const char *anthropic_type(const cairn_api_error *error)
+{
+    switch (error->http) {
+    case 401:
+        return "authentication_error";
+    case 403:
+        return "permission_error";
+    case 404:
+        return "not_found_error";
+    case 413:
+        return "request_too_large";
+    case 429:
+        return "rate_limit_error";
+    case 503:
+        return "overloaded_error";
+    default:
+        return error->http >= 500 ? "api_error" : "invalid_request_error";
+    }
+}
+
+/* Clients of this API know that they must shorten their history by the words of the message. */
+static json_t *anthropic_error(const cairn_api_error *error)
+{
+    json_t *inner = json_pack("{s:s}", "type", anthropic_type(error));
+    if (error->context_tokens != 0) {
+        json_object_set_new(inner, "message",
+                            json_sprintf("prompt is too long: %u tokens > %u maximum", error->prompt_tokens,
+                                         error->context_tokens));
+    } else {
+        json_object_set_new(inner, "message", cairn_json_string(error->message, strlen(error->message)));
+    }
+    if (error->code != NULL && strcmp(error->code, "thread_unsupported_request") == 0)
+        json_object_set_new(inner, "details",
+                            json_pack("{s:s, s:[s]}", "error_code", error->code, "unsupported", error->param));
+    return json_pack("{s:s, s:o, s:n}", "type", "error", "error", inner, "request_id");
+}
+
 json_t *cairn_json_error(const cairn_api_error *error)
 {
+    if (error->anthropic)
+        return anthropic_error(error);
     json_t *inner = json_object();
     json_object_set_new(inner, "message", cairn_json_string(error->message, strlen(error->message)));
     json_object_set_new(inner, "type", json_string(error->type != NULL ? error->type : "server_error"));

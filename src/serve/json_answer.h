@@ -31,7 +31,7 @@ CAIRN_MUST_CHECK cairn_status cairn_sse_done(cairn_buf *buf);
 /* A string value of any bytes: what is not UTF-8 becomes U+FFFD. NULL when there is no memory. */
 json_t *cairn_json_string(const char *text, size_t len_bytes);
 
-/* {"error":{...}} in OpenAI's shape. */
+/* The error in its API's shape: OpenAI's, or Anthropic's when error->anthropic is set. */
 json_t *cairn_json_error(const cairn_api_error *error);
 
 #endif

@@ -43,6 +43,14 @@ json_t *cairn_record_json(const cairn_record *r)
                      times);
 }
 
+json_t *cairn_record_noted_json(const cairn_record *r, json_t *notes)
+{
+    json_t *value = cairn_record_json(r);
+    if (notes != NULL)
+        json_object_set(value, "notes", notes);
+    return value;
+}
+
 json_t *cairn_timings_json(const cairn_record *r, const cairn_request_times *t)
 {
     double prompt_ms = ms(t->prompt_ns), answer_ms = ms(t->answer_ns);

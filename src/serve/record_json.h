@@ -23,6 +23,8 @@ typedef struct cairn_request_times {
 
 /* Everything the record says, with words for its enums. */
 json_t *cairn_record_json(const cairn_record *record);
+/* The same with {"notes":[..]}, what was found in the request; NULL: without. */
+json_t *cairn_record_noted_json(const cairn_record *record, json_t *notes);
 
 /* {"cache_n":..,"prompt_n":..,"prompt_ms":..,"predicted_n":..,...} */
 json_t *cairn_timings_json(const cairn_record *record, const cairn_request_times *times);

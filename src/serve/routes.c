@@ -16,6 +16,10 @@ static const cairn_route table[] = {
     {"POST", "/v1/completions", cairn_route_completions, false},
     {"POST", "/completions", cairn_route_completions, false},
     {"POST", "/completion", cairn_route_completion, false},
+    {"POST", "/v1/responses", cairn_route_responses, false},
+    {"POST", "/responses", cairn_route_responses, false},
+    {"POST", "/v1/messages", cairn_route_messages, false},
+    {"POST", "/v1/messages/count_tokens", cairn_route_count_tokens, false},
     {"POST", "/tokenize", cairn_route_tokenize, false},
     {"POST", "/detokenize", cairn_route_detokenize, false},
     {"POST", "/apply-template", cairn_route_apply_template, false},
@@ -25,6 +29,8 @@ static const cairn_route table[] = {
     {"GET", "/cairn/cache", cairn_route_cache, false},
     {"GET", "/cairn/requests", cairn_route_requests, false},
 };
+
+static const cairn_route head_route = {"HEAD", "", cairn_route_head, true};
 
 static bool same_path(const char *route, const char *path)
 {
@@ -45,6 +51,8 @@ const cairn_route *cairn_routes_find(const char *method, const char *path, cairn
         (void)snprintf(allow + used, sizeof allow - used, "%s%s", used > 0 ? ", " : "",
                        strcmp(table[i].method, "GET") == 0 ? "GET, HEAD" : table[i].method);
     }
+    if (allow[0] != '\0' && strcmp(method, "HEAD") == 0)
+        return &head_route;
     if (allow[0] == '\0') {
         cairn_api_error_set(error, 404, "not_found_error", "not_found",
                             "There is no %.100s here. See docs/api.md.", path);

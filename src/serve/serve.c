@@ -12,7 +12,7 @@
 #include "serve/json_answer.h"
 #include "serve/routes.h"
 
-enum { CLOCKS_MAX = 8192, BODIES_FACTOR = 8 };
+enum { CLOCKS_MAX = 8192, BODIES_FACTOR = 8, REPLIES_MAX = 4096, REPLIES_BYTES_MAX = 64 * 1024 * 1024 };
 
 void cairn_reply_json(cairn_http_reply *reply, json_t *value)
 {
@@ -43,6 +43,8 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
     if (status != CAIRN_OK)
         return status;
     status = cairn_clock_table_new(o->mem, CLOCKS_MAX, &serve->clocks);
+    if (status == CAIRN_OK)
+        status = cairn_replies_new(o->mem, REPLIES_MAX, REPLIES_BYTES_MAX, &serve->replies);
     if (status != CAIRN_OK)
         return cairn_error_set(reterr, status, "serve/start", NULL);
     serve->metrics.slots = o->engine->info.slots;
@@ -124,6 +126,7 @@ void cairn_serve_stop(cairn_serve *serve, uint64_t drain_ns)
     cairn_scheduler_stop(serve->scheduler, drain_ns);
     cairn_http_stop(serve->http);
     cairn_scheduler_free(serve->scheduler);
+    cairn_replies_free(serve->replies);
     cairn_keys_free(serve->keys);
     cairn_clock_table_free(serve->clocks);
     cairn_history_release(&serve->history);

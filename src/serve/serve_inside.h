@@ -12,6 +12,7 @@
 #include "serve/history.h"
 #include "serve/http.h"
 #include "serve/namespace.h"
+#include "serve/replies.h"
 #include "serve/scheduler.h"
 #include "serve/serve.h"
 
@@ -25,6 +26,7 @@ struct cairn_serve {
     cairn_history history;
     cairn_clock_table *clocks;
     cairn_keys *keys;
+    cairn_replies *replies; /* responses that may be continued by id                                    */
     atomic_uint_fast64_t next_id;
     uint64_t id_salt; /* makes ids of this run differ from those of others                              */
     int64_t started_s;
@@ -39,6 +41,26 @@ typedef void (*cairn_route_fn)(cairn_serve *serve, const cairn_http_request *req
 void cairn_route_chat(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_completions(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_completion(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+
+/* A request of another API that was brought into chat completions' form. */
+typedef struct cairn_converted {
+    json_t *body;             /* {"messages":[..],..}                                                   */
+    cairn_answer_shape shape; /* how the answer looks                                                   */
+} cairn_converted;
+
+/* Answer it as a chat completion in its shape. What `converted` holds is taken over. */
+void cairn_generate_converted(cairn_serve *serve, const cairn_http_request *request,
+                              cairn_converted *converted, cairn_http_reply *reply);
+/* Render and count its tokens. What `converted` holds is taken over. */
+void cairn_count_converted(cairn_serve *serve, const cairn_http_request *request, cairn_converted *converted,
+                           uint32_t *ret_tokens, cairn_api_error *error);
+
+/* surface_routes.c */
+void cairn_route_messages(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_count_tokens(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_responses(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+/* HEAD of a path that has no GET: it exists. */
+void cairn_route_head(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 
 /* token_routes.c */
 void cairn_route_tokenize(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);

@@ -211,7 +211,7 @@ cairn_turn cairn_turn_after_step(const cairn_scheduler_options *o, cairn_job *jo
     if (!w->answering) {
         w->answering = true;
         w->first_ns = w->last_ns = now_ns(o);
-        status = cairn_answer_begin(job->answer, &w->out);
+        status = cairn_answer_begin(job->answer, cairn_request_record(w->request), &w->out);
         over = job->params.answer_tokens_max == 0;
         finish = CAIRN_FINISH_LENGTH;
     }

@@ -79,7 +79,7 @@ static void streamed_text_is_the_generated_text_without_the_stop(void **state)
             const char *finish = NULL;
             bool stopped = false, usage = false;
             cairn_buf_init(&out, cairn_mem_default(), 1 << 20);
-            assert_ok(cairn_answer_begin(answer, &out));
+            assert_ok(cairn_answer_begin(answer, &record, &out));
             for (size_t at = 0; at < sizeof text - 1 && !stopped; at += step) {
                 size_t n = sizeof text - 1 - at < step ? sizeof text - 1 - at : step;
                 assert_ok(cairn_answer_text(answer, text + at, n, &out, &stopped));
@@ -123,7 +123,7 @@ static void a_whole_answer_is_one_object(void **state)
     cairn_buf out;
     bool stopped = false;
     cairn_buf_init(&out, cairn_mem_default(), 1 << 20);
-    assert_ok(cairn_answer_begin(answer, &out));
+    assert_ok(cairn_answer_begin(answer, &record, &out));
     assert_ok(cairn_answer_text(answer, "bad \xff byte", 10, &out, &stopped));
     assert_int_equal(out.len_bytes, 0);
     assert_ok(cairn_answer_end(answer, CAIRN_FINISH_STOP, &record, &times, &out));

@@ -1,0 +1,98 @@
+/*
+ * replies - see the header. A ring in the order of arrival: the oldest is evicted first.
+ */
+#include "serve/replies.h"
+
+#include <pthread.h>
+#include <string.h>
+
+typedef struct reply {
+    cairn_namespace space;
+    char id[CAIRN_REPLY_ID_BYTES_MAX + 1];
+    char *text; /* char[len_bytes]; NULL: evicted */
+    size_t len_bytes;
+} reply;
+
+struct cairn_replies {
+    const cairn_mem *mem;
+    pthread_mutex_t lock;
+    size_t count_max, bytes_max;
+    size_t first, count, bytes; /* entries[(first + i) % count_max], i < count */
+    reply *entries;
+};
+
+cairn_status cairn_replies_new(const cairn_mem *mem, size_t count_max, size_t bytes_max,
+                               cairn_replies **ret_replies)
+{
+    CAIRN_ASSERT(count_max > 0);
+    cairn_replies *r = cairn_mem_zalloc(mem, sizeof *r);
+    if (r == NULL)
+        return CAIRN_NOMEM;
+    r->mem = mem;
+    r->count_max = count_max;
+    r->bytes_max = bytes_max;
+    r->entries = cairn_mem_array(mem, count_max, sizeof *r->entries);
+    if (r->entries == NULL) {
+        cairn_mem_release(mem, r, sizeof *r);
+        return CAIRN_NOMEM;
+    }
+    CAIRN_ASSERT(pthread_mutex_init(&r->lock, NULL) == 0);
+    *ret_replies = r;
+    return CAIRN_OK;
+}
+
+static void evict_first(cairn_replies *r)
+{
+    reply *entry = &r->entries[r->first];
+    cairn_mem_release(r->mem, entry->text, entry->len_bytes);
+    r->bytes -= entry->len_bytes;
+    memset(entry, 0, sizeof *entry);
+    r->first = (r->first + 1) % r->count_max;
+    r->count--;
+}
+
+void cairn_replies_free(cairn_replies *r)
+{
+    if (r == NULL)
+        return;
+    while (r->count > 0)
+        evict_first(r);
+    (void)pthread_mutex_destroy(&r->lock);
+    cairn_mem_array_release(r->mem, r->entries, r->count_max, sizeof *r->entries);
+    cairn_mem_release(r->mem, r, sizeof *r);
+}
+
+void cairn_replies_put(cairn_replies *r, const cairn_namespace *space, const char *id, const char *text,
+                       size_t len_bytes)
+{
+    if (len_bytes == 0 || len_bytes > r->bytes_max / 4 || strlen(id) > CAIRN_REPLY_ID_BYTES_MAX)
+        return;
+    CAIRN_ASSERT(pthread_mutex_lock(&r->lock) == 0);
+    while (r->count == r->count_max || r->bytes + len_bytes > r->bytes_max)
+        evict_first(r);
+    char *copy = cairn_mem_dup(r->mem, text, len_bytes);
+    if (copy != NULL) {
+        reply *entry = &r->entries[(r->first + r->count) % r->count_max];
+        entry->space = *space;
+        memcpy(entry->id, id, strlen(id) + 1);
+        entry->text = copy;
+        entry->len_bytes = len_bytes;
+        r->count++;
+        r->bytes += len_bytes;
+    }
+    CAIRN_ASSERT(r->bytes <= r->bytes_max);
+    CAIRN_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
+}
+
+cairn_status cairn_replies_get(cairn_replies *r, const cairn_namespace *space, const char *id, cairn_buf *out)
+{
+    cairn_status status = CAIRN_NOTFOUND;
+    CAIRN_ASSERT(pthread_mutex_lock(&r->lock) == 0);
+    for (size_t i = r->count; i-- > 0 && status == CAIRN_NOTFOUND;) {
+        const reply *entry = &r->entries[(r->first + i) % r->count_max];
+        if (strcmp(entry->id, id) == 0 && memcmp(entry->space.bytes, space->bytes, sizeof space->bytes) == 0)
+            status = cairn_buf_append(out, entry->text, entry->len_bytes);
+    }
+    CAIRN_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
+    return status;
+}
