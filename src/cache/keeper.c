@@ -20,17 +20,24 @@ enum { PAUSE_S = 10, PAUSE_DAY_S = 600, STATE_SAVING_MS = 100, SAW_TOKENS_MIN = 
 
 /* --- the writer ------------------------------------------------------------------------------------------- */
 
-static cairn_status job_digests(keeper_job *job, cairn_error *reterr)
+static cairn_status job_digests(cairn_keeper *keeper, keeper_job *job, cairn_error *reterr)
 {
     cairn_blob_meta *meta = &job->meta;
+    cairn_path_root root;
     uint32_t at[3] = {cairn_blob_base(meta->kind, meta->begin, meta->end), meta->begin, meta->end};
     cairn_path_digest digests[3];
-    cairn_status status = cairn_path_digests(&meta->space, job->tokens, meta->end, at, 3, digests, reterr);
+    cairn_status status = cairn_disk_root(keeper->disk, &meta->space, &root, reterr);
+    if (status == CAIRN_OK) {
+        status = cairn_path_digests(&root, job->tokens, meta->end, at, 3, digests, reterr);
+    }
+    if (status != CAIRN_OK) {
+        return status;
+    }
     meta->path_base = digests[0];
     meta->path_begin = digests[1];
     meta->path_end = digests[2];
-    if (status == CAIRN_OK && meta->kind == CAIRN_BLOB_ROWS) {
-        status = cairn_path_marks(&meta->space, job->tokens, meta->begin, meta->end, job->marks, reterr);
+    if (meta->kind == CAIRN_BLOB_ROWS) {
+        status = cairn_path_marks(&root, job->tokens, meta->begin, meta->end, job->marks, reterr);
     }
     return status;
 }
@@ -40,7 +47,7 @@ static void job_write(cairn_keeper *keeper, keeper_job *job)
     char name[CAIRN_BLOB_NAME_BYTES];
     cairn_error error = {0};
     bool rows = job->meta.kind == CAIRN_BLOB_ROWS, again = false;
-    cairn_status status = job_digests(job, &error);
+    cairn_status status = job_digests(keeper, job, &error);
     if (status == CAIRN_OK) {
         status = cairn_disk_put(keeper->disk, &job->meta,
                                 rows ? (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])job->marks : NULL,
@@ -269,7 +276,8 @@ static bool path_load(cairn_keeper *keeper, uint32_t slot, cairn_core_slot_path 
         keeper->positions[i] = i * CAIRN_KEEPER_BLOCK_TOKENS;
     }
     keeper->positions[blocks] = path->length;
-    return cairn_path_digests(&path->space, keeper->tokens, path->length, keeper->positions, blocks + 1,
+    return cairn_disk_root(keeper->disk, &path->space, &keeper->root, NULL) == CAIRN_OK &&
+           cairn_path_digests(&keeper->root, keeper->tokens, path->length, keeper->positions, blocks + 1,
                               keeper->digests, NULL) == CAIRN_OK;
 }
 
@@ -336,7 +344,7 @@ static void tail_replace(cairn_keeper *keeper, keeper_slot *kept, keeper_job *jo
     bool partial = kept->tail_end % CAIRN_KEEPER_BLOCK_TOKENS != 0;
     if (partial && kept->tail_end > meta->begin && kept->tail_end < meta->end) {
         cairn_path_digest then;
-        if (cairn_path_digests(&meta->space, keeper->tokens, meta->end, &kept->tail_end, 1, &then, NULL) ==
+        if (cairn_path_digests(&keeper->root, keeper->tokens, meta->end, &kept->tail_end, 1, &then, NULL) ==
                 CAIRN_OK &&
             digests_equal(&then, &kept->tail_path)) {
             memcpy(job->replaces, kept->tail_name, sizeof job->replaces);
@@ -421,7 +429,7 @@ static bool state_missing(cairn_keeper *keeper, const cairn_core_slot_path *path
                                   .end = state->position,
                                   .cut_digest = state->digest,
                                   .boundary = state->boundary};
-    if (cairn_path_digests(&path->space, keeper->tokens, path->length, &state->position, 1,
+    if (cairn_path_digests(&keeper->root, keeper->tokens, path->length, &state->position, 1,
                            &job->meta.path_end, NULL) != CAIRN_OK) {
         return false;
     }

@@ -47,6 +47,7 @@ struct cairn_keeper {
     keeper_slot *slots;
     cairn_token *tokens;        /* cairn_token[tokens_room]: the path in hand */
     uint32_t *positions;        /* uint32_t[digests_room] */
+    cairn_path_root root;       /* of the namespace of the path in hand */
     cairn_path_digest *digests; /* at multiples of BLOCK, and at the path's end */
     uint32_t digests_room;
     cairn_disk_found *found; /* cairn_disk_found[CAIRN_KEEPER_FOUND_MAX] */

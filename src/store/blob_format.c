@@ -359,7 +359,30 @@ static bool feed_tokens(EVP_MD_CTX *context, const cairn_token *tokens, uint32_t
     return true;
 }
 
-cairn_status cairn_path_digests(const cairn_namespace *space, const cairn_token *tokens, uint32_t count,
+cairn_status cairn_blob_space(const cairn_namespace *space, const uint8_t *key, cairn_namespace *ret_shown,
+                              cairn_path_root *ret_root, cairn_error *reterr)
+{
+    static const char shown_label[8] = "blobname", root_label[8] = "pathroot";
+    static const uint8_t no_key[32];
+    uint8_t text[8 + CAIRN_NAMESPACE_BYTES];
+    cairn_digest shown, root;
+    memcpy(text + 8, space->bytes, CAIRN_NAMESPACE_BYTES);
+    memcpy(text, shown_label, 8);
+    cairn_status status =
+        cairn_digest_keyed(key != NULL ? key : no_key, sizeof no_key, text, sizeof text, &shown);
+    memcpy(text, root_label, 8);
+    if (status == CAIRN_OK) {
+        status = cairn_digest_keyed(key != NULL ? key : no_key, sizeof no_key, text, sizeof text, &root);
+    }
+    if (status != CAIRN_OK) {
+        return cairn_error_set(reterr, status, "store/blob: space", NULL);
+    }
+    memcpy(ret_shown->bytes, shown.bytes, sizeof ret_shown->bytes);
+    memcpy(ret_root->bytes, root.bytes, sizeof ret_root->bytes);
+    return CAIRN_OK;
+}
+
+cairn_status cairn_path_digests(const cairn_path_root *root, const cairn_token *tokens, uint32_t count,
                                 const uint32_t *at, uint32_t count_at, cairn_path_digest *ret_digests,
                                 cairn_error *reterr)
 {
@@ -368,7 +391,7 @@ cairn_status cairn_path_digests(const cairn_namespace *space, const cairn_token 
     EVP_MD_CTX *running = EVP_MD_CTX_new();
     EVP_MD_CTX *copy = EVP_MD_CTX_new();
     if (running == NULL || copy == NULL || EVP_DigestInit_ex(running, EVP_sha256(), NULL) != 1 ||
-        EVP_DigestUpdate(running, space->bytes, sizeof space->bytes) != 1) {
+        EVP_DigestUpdate(running, root->bytes, sizeof root->bytes) != 1) {
         status = cairn_error_set(reterr, CAIRN_NOMEM, where, NULL);
         goto out;
     }
@@ -394,14 +417,14 @@ out:
     return status;
 }
 
-cairn_status cairn_path_marks(const cairn_namespace *space, const cairn_token *tokens, uint32_t begin,
+cairn_status cairn_path_marks(const cairn_path_root *root, const cairn_token *tokens, uint32_t begin,
                               uint32_t end, uint8_t (*ret_marks)[CAIRN_BLOB_MARK_BYTES], cairn_error *reterr)
 {
     cairn_status status = CAIRN_OK;
     EVP_MD_CTX *running = EVP_MD_CTX_new();
     EVP_MD_CTX *copy = EVP_MD_CTX_new();
     bool ok = running != NULL && copy != NULL && EVP_DigestInit_ex(running, EVP_sha256(), NULL) == 1 &&
-              EVP_DigestUpdate(running, space->bytes, sizeof space->bytes) == 1 &&
+              EVP_DigestUpdate(running, root->bytes, sizeof root->bytes) == 1 &&
               feed_tokens(running, tokens, 0, begin);
     for (uint32_t position = begin + 1; ok && position < end; position++) {
         uint8_t digest[EVP_MAX_MD_SIZE];

@@ -34,7 +34,15 @@ enum {
     CAIRN_PATH_DIGEST_BYTES = 16
 };
 
-/* First 16 bytes of SHA-256(space, tokens [0, n)). Proves a whole path; reveals none. */
+/*
+ * What the path digests of a namespace begin with. It is not in any file: with it and a guess of the tokens, digests
+ * could be tried one token after the other.
+ */
+typedef struct cairn_path_root {
+    uint8_t bytes[16];
+} cairn_path_root;
+
+/* First 16 bytes of SHA-256(root, tokens [0, n)). Proves a whole path; reveals none. */
 typedef struct cairn_path_digest {
     uint8_t bytes[CAIRN_PATH_DIGEST_BYTES];
 } cairn_path_digest;
@@ -52,7 +60,7 @@ enum { CAIRN_BLOB_ENCRYPTED = 1u << 0 };
 /* What a blob is. Everything that identifies it and what a resume must know about it. */
 typedef struct cairn_blob_meta {
     uint8_t fingerprint[CAIRN_FINGERPRINT_BYTES];
-    cairn_namespace space;
+    cairn_namespace space; /* its public name: cairn_blob_space */
     cairn_blob_kind kind;
     uint8_t provenance; /* 0 prefill, 1 decode */
     uint16_t flags;
@@ -130,6 +138,17 @@ uint32_t cairn_blob_base(cairn_blob_kind kind, uint32_t begin, uint32_t end);
 void cairn_blob_name(const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES]);
 
 /*
+ * The two faces of a namespace: the name that files show, and the root of its path digests. Neither gives the other.
+ *
+ *   key  [in]  uint8_t[32] of the store, or NULL when it is not encrypted
+ *
+ * Errors  CAIRN_NOMEM
+ */
+CAIRN_MUST_CHECK cairn_status cairn_blob_space(const cairn_namespace *space, const uint8_t *key,
+                                               cairn_namespace *ret_shown, cairn_path_root *ret_root,
+                                               cairn_error *reterr);
+
+/*
  * Path digests of one prompt at many positions in one pass.
  *
  *   at          [in]   uint32_t[count_at], ascending, each <= count
@@ -138,7 +157,7 @@ void cairn_blob_name(const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_
  * Errors  CAIRN_NOMEM; CAIRN_INVALID: not ascending
  * Cost    SHA-256 over 4 x at[count_at - 1] bytes and one copy of its state for each position
  */
-CAIRN_MUST_CHECK cairn_status cairn_path_digests(const cairn_namespace *space, const cairn_token *tokens,
+CAIRN_MUST_CHECK cairn_status cairn_path_digests(const cairn_path_root *root, const cairn_token *tokens,
                                                  uint32_t count, const uint32_t *at, uint32_t count_at,
                                                  cairn_path_digest *ret_digests, cairn_error *reterr);
 
@@ -150,7 +169,7 @@ CAIRN_MUST_CHECK cairn_status cairn_path_digests(const cairn_namespace *space, c
  * Errors  CAIRN_NOMEM
  * Cost    about 0.4 us a token; do it where rows are written, off the engine's thread
  */
-CAIRN_MUST_CHECK cairn_status cairn_path_marks(const cairn_namespace *space, const cairn_token *tokens,
+CAIRN_MUST_CHECK cairn_status cairn_path_marks(const cairn_path_root *root, const cairn_token *tokens,
                                                uint32_t begin, uint32_t end,
                                                uint8_t (*ret_marks)[CAIRN_BLOB_MARK_BYTES],
                                                cairn_error *reterr);

@@ -216,7 +216,31 @@ static bool find_note(void *ctx, const cairn_disk_row *row)
     return gather->count < gather->max;
 }
 
-static cairn_status find_gather_all(cairn_disk *disk, const cairn_namespace *space, const cairn_token *tokens,
+/* A namespace as files show it, and the root of its path digests. */
+typedef struct disk_space {
+    cairn_namespace shown;
+    cairn_path_root root;
+} disk_space;
+
+static cairn_status space_faces(const cairn_disk *disk, const cairn_namespace *space, disk_space *ret_faces,
+                                cairn_error *reterr)
+{
+    return cairn_blob_space(space, disk->encrypted ? disk->key : NULL, &ret_faces->shown, &ret_faces->root,
+                            reterr);
+}
+
+cairn_status cairn_disk_root(cairn_disk *disk, const cairn_namespace *space, cairn_path_root *ret_root,
+                             cairn_error *reterr)
+{
+    disk_space faces;
+    cairn_status status = space_faces(disk, space, &faces, reterr);
+    if (status == CAIRN_OK) {
+        *ret_root = faces.root;
+    }
+    return status;
+}
+
+static cairn_status find_gather_all(cairn_disk *disk, const disk_space *space, const cairn_token *tokens,
                                     uint32_t count, find_gather *gather, cairn_error *reterr)
 {
     uint32_t bases = count / CAIRN_BLOB_BASE_TOKENS + 1;
@@ -230,10 +254,10 @@ static cairn_status find_gather_all(cairn_disk *disk, const cairn_namespace *spa
     for (uint32_t i = 0; i < bases; i++) {
         at[i] = i * CAIRN_BLOB_BASE_TOKENS;
     }
-    status = cairn_path_digests(space, tokens, count, at, bases, digests, reterr);
+    status = cairn_path_digests(&space->root, tokens, count, at, bases, digests, reterr);
     for (uint32_t i = 0; i < bases && status == CAIRN_OK && gather->count < gather->max; i++) {
-        status = cairn_disk_index_find(disk->index, space, disk->fingerprint, &digests[i], find_note, gather,
-                                       reterr);
+        status = cairn_disk_index_find(disk->index, &space->shown, disk->fingerprint, &digests[i], find_note,
+                                       gather, reterr);
     }
 out:
     cairn_mem_array_release(disk->mem, digests, bases, sizeof *digests);
@@ -241,14 +265,14 @@ out:
     return status;
 }
 
-static cairn_status digest_at(const cairn_namespace *space, const cairn_token *tokens, uint32_t position,
+static cairn_status digest_at(const disk_space *space, const cairn_token *tokens, uint32_t position,
                               cairn_path_digest *ret_digest)
 {
-    return cairn_path_digests(space, tokens, position, &position, 1, ret_digest, NULL);
+    return cairn_path_digests(&space->root, tokens, position, &position, 1, ret_digest, NULL);
 }
 
 /* How far do rows serve a prompt that leaves them in the middle? By bisection over the file's marks. */
-static uint32_t rows_use_end(cairn_disk *disk, const cairn_namespace *space, const cairn_token *tokens,
+static uint32_t rows_use_end(cairn_disk *disk, const disk_space *space, const cairn_token *tokens,
                              uint32_t count, const cairn_disk_row *row)
 {
     char path[DISK_PATH_BYTES];
@@ -287,7 +311,7 @@ static bool digests_equal(const cairn_path_digest *a, const cairn_path_digest *b
 }
 
 /* Does this row belong to the prompt, and how far? 0: no. */
-static uint32_t row_use_end(cairn_disk *disk, const cairn_namespace *space, const cairn_token *tokens,
+static uint32_t row_use_end(cairn_disk *disk, const disk_space *space, const cairn_token *tokens,
                             uint32_t count, const cairn_disk_row *row)
 {
     cairn_path_digest digest;
@@ -312,13 +336,17 @@ cairn_status cairn_disk_find(cairn_disk *disk, const cairn_namespace *space, con
                              cairn_error *reterr)
 {
     find_gather gather = {.found = ret_found, .max = max, .tokens = count};
-    cairn_status status = max == 0 ? CAIRN_OK : find_gather_all(disk, space, tokens, count, &gather, reterr);
+    disk_space faces;
+    cairn_status status = space_faces(disk, space, &faces, reterr);
+    if (status == CAIRN_OK && max != 0) {
+        status = find_gather_all(disk, &faces, tokens, count, &gather, reterr);
+    }
     if (status != CAIRN_OK) {
         return status;
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < gather.count; i++) {
-        uint32_t use_end = row_use_end(disk, space, tokens, count, &ret_found[i].row);
+        uint32_t use_end = row_use_end(disk, &faces, tokens, count, &ret_found[i].row);
         if (use_end != 0) {
             ret_found[kept].row = ret_found[i].row;
             ret_found[kept++].use_end = use_end;
@@ -553,6 +581,12 @@ static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_b
 static cairn_status meta_complete(cairn_disk *disk, cairn_blob_meta *meta, uint64_t now_s,
                                   cairn_error *reterr)
 {
+    disk_space faces;
+    cairn_status status = space_faces(disk, &meta->space, &faces, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    meta->space = faces.shown;
     memcpy(meta->fingerprint, disk->fingerprint, sizeof meta->fingerprint);
     meta->created_s = now_s;
     meta->flags = disk->encrypted ? CAIRN_BLOB_ENCRYPTED : 0;
@@ -636,6 +670,11 @@ cairn_status cairn_disk_key_check(cairn_disk *disk, cairn_error *reterr)
 bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES])
 {
     cairn_blob_meta named = *meta;
+    disk_space faces;
+    if (space_faces(disk, &meta->space, &faces, NULL) != CAIRN_OK) {
+        return false;
+    }
+    named.space = faces.shown;
     memcpy(named.fingerprint, disk->fingerprint, sizeof named.fingerprint);
     cairn_blob_name(&named, ret_name);
     bool has = false;
@@ -734,8 +773,18 @@ static bool forget_note(void *ctx, const cairn_disk_row *row)
 
 cairn_status cairn_disk_forget(cairn_disk *disk, const cairn_namespace *space, cairn_error *reterr)
 {
+    disk_space faces;
+    if (space == NULL) {
+        return cairn_disk_forget_shown(disk, NULL, reterr);
+    }
+    cairn_status status = space_faces(disk, space, &faces, reterr);
+    return status == CAIRN_OK ? cairn_disk_forget_shown(disk, &faces.shown, reterr) : status;
+}
+
+cairn_status cairn_disk_forget_shown(cairn_disk *disk, const cairn_namespace *shown, cairn_error *reterr)
+{
     cairn_status status = CAIRN_OK;
-    forget_gather gather = {.space = space};
+    forget_gather gather = {.space = shown};
     do {
         gather.count = 0;
         status = cairn_disk_index_each(disk->index, true, forget_note, &gather, reterr);

@@ -89,7 +89,8 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_get(cairn_disk *disk, const char *name,
 /*
  * Write a blob, durably. One that is there already costs a look-up.
  *
- *   meta    [in]  fingerprint, flags, nonce and created_s are filled in here
+ *   meta    [in]  space is the namespace itself, and the digests are made from its root (cairn_disk_root);
+ *                 fingerprint, flags, nonce, created_s and the shown name of the space are filled in here
  *   marks   [in]  rows: uint8_t[end - begin - 1][8]; state: NULL
  *   runs    [in]  rows: cairn_blob_run[meta->count_runs]; state: NULL
  *   payload [in]  uint8_t[meta->payload_bytes]
@@ -112,7 +113,7 @@ bool cairn_disk_declined(const cairn_error *error);
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_key_check(cairn_disk *disk, cairn_error *reterr);
 
-/* Is a blob like this one here? fingerprint is filled in here. One look-up in the index. */
+/* Is a blob like this one here? meta is as for put. One look-up in the index. */
 bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES]);
 
 /*
@@ -139,6 +140,14 @@ void cairn_disk_use(cairn_disk *disk, const char *name, double value);
  * listed. Cheap when nothing changed (one stat for each of 256 folders).
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_scan(cairn_disk *disk, bool all, cairn_error *reterr);
+
+/* What path digests of a namespace begin with here. Errors: CAIRN_NOMEM. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_root(cairn_disk *disk, const cairn_namespace *space,
+                                              cairn_path_root *ret_root, cairn_error *reterr);
+
+/* Remove what files show as this namespace; NULL: everything. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_forget_shown(cairn_disk *disk, const cairn_namespace *shown,
+                                                      cairn_error *reterr);
 
 /* Remove what a namespace has here; NULL: what all have. */
 CAIRN_MUST_CHECK cairn_status cairn_disk_forget(cairn_disk *disk, const cairn_namespace *space,

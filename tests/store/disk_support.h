@@ -24,16 +24,18 @@ static inline void support_tokens(uint64_t path, uint32_t shared, cairn_token *t
 }
 
 /* What a blob is, without the bytes. */
-static inline cairn_blob_meta support_meta(const cairn_namespace *space, cairn_blob_kind kind,
-                                           const cairn_token *tokens, uint32_t begin, uint32_t end,
-                                           uint64_t payload_bytes)
+static inline cairn_blob_meta support_meta(cairn_disk *disk, const cairn_namespace *space,
+                                           cairn_blob_kind kind, const cairn_token *tokens, uint32_t begin,
+                                           uint32_t end, uint64_t payload_bytes)
 {
     cairn_blob_meta meta = {
         .space = *space, .kind = kind, .begin = begin, .end = end, .payload_bytes = payload_bytes};
     uint32_t base = cairn_blob_base(kind, begin, end);
-    assert_ok(cairn_path_digests(space, tokens, end, &begin, 1, &meta.path_begin, NULL));
-    assert_ok(cairn_path_digests(space, tokens, end, &end, 1, &meta.path_end, NULL));
-    assert_ok(cairn_path_digests(space, tokens, end, &base, 1, &meta.path_base, NULL));
+    cairn_path_root root;
+    assert_ok(cairn_disk_root(disk, space, &root, NULL));
+    assert_ok(cairn_path_digests(&root, tokens, end, &begin, 1, &meta.path_begin, NULL));
+    assert_ok(cairn_path_digests(&root, tokens, end, &end, 1, &meta.path_end, NULL));
+    assert_ok(cairn_path_digests(&root, tokens, end, &base, 1, &meta.path_base, NULL));
     meta.boundary.position = end;
     meta.count_runs = kind == CAIRN_BLOB_ROWS ? 1 : 0;
     return meta;
@@ -53,12 +55,14 @@ static inline cairn_status support_put(cairn_disk *disk, const cairn_namespace *
                                        const cairn_token *tokens, uint32_t begin, uint32_t end,
                                        uint64_t payload_bytes, double value, char name[CAIRN_BLOB_NAME_BYTES])
 {
-    cairn_blob_meta meta = support_meta(space, kind, tokens, begin, end, payload_bytes);
+    cairn_blob_meta meta = support_meta(disk, space, kind, tokens, begin, end, payload_bytes);
     uint8_t(*marks)[CAIRN_BLOB_MARK_BYTES] = NULL;
     if (kind == CAIRN_BLOB_ROWS) {
         marks = calloc(end - begin, sizeof *marks);
         assert_non_null(marks);
-        assert_ok(cairn_path_marks(space, tokens, begin, end, marks, NULL));
+        cairn_path_root root;
+        assert_ok(cairn_disk_root(disk, space, &root, NULL));
+        assert_ok(cairn_path_marks(&root, tokens, begin, end, marks, NULL));
     }
     uint8_t *payload = malloc(payload_bytes);
     assert_non_null(payload);
