@@ -136,7 +136,7 @@ static void cohere2_tensors(cairn_synth_plan *plan)
 
 static const cairn_synth_size plain_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 131072,
      .layers = 6,
@@ -149,7 +149,7 @@ static const cairn_synth_size plain_sizes[] = {
 
 static const cairn_synth_size window_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 131072,
      .layers = 8,

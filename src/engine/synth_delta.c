@@ -140,7 +140,7 @@ static void qwen3next_tensors(cairn_synth_plan *plan)
 
 static const cairn_synth_size qwen35_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 12000,
      .context = 262144,
      .layers = 8,
@@ -188,8 +188,8 @@ static const cairn_synth_size qwen35_sizes[] = {
 
 static const cairn_synth_size experts_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
-     .vocab_merges = 8000,
+     .weight_type = GGML_TYPE_F16,
+     .vocab_merges = 5000,
      .context = 262144,
      .layers = 8,
      .embd = 256,

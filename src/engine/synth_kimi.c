@@ -110,8 +110,8 @@ static void kimi_tensors(cairn_synth_plan *plan)
 
 static const cairn_synth_size kimi_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
-     .vocab_merges = 8000,
+     .weight_type = GGML_TYPE_F16,
+     .vocab_merges = 5000,
      .context = 1048576,
      .layers = 8,
      .embd = 256,

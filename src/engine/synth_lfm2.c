@@ -89,7 +89,7 @@ static void lfm2moe_tensors(cairn_synth_plan *plan)
 
 static const cairn_synth_size lfm2_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 128000,
      .layers = 9,

@@ -340,7 +340,7 @@ static void plamo2_tensors(cairn_synth_plan *plan)
 
 static const cairn_synth_size mamba_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 1048576,
      .layers = 12,
@@ -352,7 +352,7 @@ static const cairn_synth_size mamba_sizes[] = {
 
 static const cairn_synth_size mamba2_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 1048576,
      .layers = 10,
@@ -365,7 +365,7 @@ static const cairn_synth_size mamba2_sizes[] = {
 
 static const cairn_synth_size jamba_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 262144,
      .layers = 8,
@@ -385,7 +385,7 @@ static const cairn_synth_size jamba_sizes[] = {
 
 static const cairn_synth_size hybrid_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 131072,
      .layers = 8,
@@ -403,7 +403,7 @@ static const cairn_synth_size hybrid_sizes[] = {
 
 static const cairn_synth_size nemotron_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 131072,
      .layers = 12,
@@ -423,7 +423,7 @@ static const cairn_synth_size nemotron_sizes[] = {
 
 static const cairn_synth_size plamo2_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 131072,
      .layers = 8,

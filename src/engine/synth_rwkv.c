@@ -185,7 +185,7 @@ static void arwkv7_tensors(cairn_synth_plan *plan)
 
 static const cairn_synth_size rwkv_sizes[] = {
     {.name = "tiny",
-     .weight_type = GGML_TYPE_Q8_0,
+     .weight_type = GGML_TYPE_F16,
      .vocab_merges = 8000,
      .context = 1048576,
      .layers = 8,
