@@ -154,6 +154,39 @@ const cairn_error *cairn_request_error(const cairn_request *request);
 void cairn_request_free(cairn_request *request);
 
 void cairn_cache_stats_get(const cairn_cache *cache, cairn_cache_stats *ret_stats);
+
+/* A piece of the tree of known paths: tokens [begin, end) after those of its parent. */
+typedef struct cairn_cache_node {
+    uint32_t depth; /* 0: the root, [0, 0)                                                   */
+    uint32_t begin, end;
+    uint32_t count_states; /* saved states on it                                                    */
+    uint32_t states[16];   /* positions of (at most 16 of) them                                     */
+    float states_ms[16];   /* what each is expected to save the next request                        */
+    uint64_t state_bytes, row_bytes;
+    uint32_t rows_covered; /* tokens whose rows are in memory or in a slot                          */
+    uint32_t slot;         /* the slot whose path ends here; UINT32_MAX: none                       */
+    uint64_t used_ns;      /* when a request last passed                                            */
+} cairn_cache_node;
+
+/*
+ * Walk one namespace's tree, parents before children. `visit` gives false to stop.
+ * Cost     O(nodes), changes nothing; `visit` must not call the cache
+ */
+void cairn_cache_walk(const cairn_cache *cache, const cairn_namespace *space,
+                      bool (*visit)(void *ctx, const cairn_cache_node *node), void *ctx);
+
+/*
+ * How does the known path go on where this prompt parts from it? Fills out[0, room) and gives the count; 0: nothing
+ * known goes on there.
+ *
+ *   ret_position [out]  where it parts
+ */
+uint32_t cairn_cache_beside(const cairn_cache *cache, const cairn_prompt *prompt, uint32_t *ret_position,
+                            cairn_token *out, uint32_t room);
+
+/* Now, by the cache's clock: what `used_ns` is compared with. */
+uint64_t cairn_cache_clock_ns(const cairn_cache *cache);
+
 /* Forget one namespace, or everything when space is NULL. Active requests keep what they use. */
 CAIRN_MUST_CHECK cairn_status cairn_cache_forget(cairn_cache *cache, const cairn_namespace *space,
                                                  cairn_error *reterr);

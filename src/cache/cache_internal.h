@@ -10,6 +10,7 @@
  *   cache_disk.c     the disk tier: before a request is planned, and when there is nothing to do
  *   cache_actions.c  carries a request's list out, up to its next READ or READY
  *   cache_batch.c    the pieces of one step, decoded together; what to do when that fails
+ *   cache_look.c     the tree of known paths, for those who watch
  *   cache_record.c   what a request reused and why, counted where it happens
  *   mover.c          bytes between engine and tier
  *   keeper.c         what slots hold, to disk; keeper_fetch.c: back, before a request is planned

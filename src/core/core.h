@@ -220,6 +220,7 @@ typedef struct cairn_core_node {
     uint32_t depth, begin, end; /* the node's edge covers tokens [begin, end)                       */
     uint32_t count_states;
     uint32_t states[16]; /* positions of (at most 16 of) its states                          */
+    float states_ms[16]; /* what each of them is expected to save the next request           */
     uint64_t row_bytes, state_bytes;
     uint32_t rows_covered; /* tokens of the edge whose rows are stored or live                 */
     uint32_t slot;         /* slot that ends on this edge, or CAIRN_SLOT_ANY                   */
@@ -228,6 +229,19 @@ typedef struct cairn_core_node {
 } cairn_core_node;
 typedef bool (*cairn_core_visit)(void *ctx, const cairn_core_node *node); /* false stops */
 void cairn_core_walk(const cairn_core *core, const cairn_namespace *space, cairn_core_visit visit, void *ctx);
+
+/*
+ * How does the known path go on where a prompt parts from it? For showing the two side by side. Where several paths
+ * go on, the one that was used last is taken.
+ *
+ *   position    [out]  where tokens[0, count) part from everything known
+ *   out         [out]  cairn_token[room]: the known tokens from that position on
+ *
+ * Gives    how many were written; 0: nothing known goes on there
+ * Cost     O(count), changes nothing
+ */
+uint32_t cairn_core_beside(const cairn_core *core, const cairn_namespace *space, const cairn_token *tokens,
+                           uint32_t count, uint32_t *ret_position, cairn_token *out, uint32_t room);
 
 /*
  * Check every invariant, slowly: tree shape, paths, blob positions, coverage, the ledger's sums,

@@ -3,6 +3,7 @@
  * here changes what the core will do.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "core/boundary.h"
 #include "core/core.h"
@@ -69,6 +70,7 @@ static cairn_core_node describe(const cairn_core *core, uint32_t index, uint32_t
             const cairn_state *item = cairn_state_at(tree, state);
             if (out.count_states < sizeof out.states / sizeof out.states[0]) {
                 out.states[out.count_states] = item->position;
+                out.states_ms[out.count_states] = (float)(item->gain_ns * 1e-6);
             }
             out.count_states++;
             out.state_bytes += item->bytes;
@@ -127,6 +129,34 @@ void cairn_core_walk(const cairn_core *core, const cairn_namespace *space, cairn
         }
         at = cairn_node_at(tree, at)->sibling_next;
     }
+}
+
+uint32_t cairn_core_beside(const cairn_core *core, const cairn_namespace *space, const cairn_token *tokens,
+                           uint32_t count, uint32_t *ret_position, cairn_token *out, uint32_t room)
+{
+    const cairn_tree *tree = &core->tree;
+    uint32_t index = cairn_tree_space((cairn_tree *)tree, space, false);
+    *ret_position = 0;
+    if (index == CAIRN_NONE) {
+        return 0;
+    }
+    uint32_t at = CAIRN_NONE;
+    uint32_t position = cairn_tree_match(tree, cairn_space_at(tree, index)->root, tokens, count, &at);
+    *ret_position = position;
+    uint32_t written = 0;
+    while (at != CAIRN_NONE && written < room) {
+        const cairn_node *node = cairn_node_at(tree, at);
+        uint32_t left = node->end - position;
+        uint32_t take = left < room - written ? left : room - written;
+        if (take > 0) {
+            memcpy(out + written, cairn_tree_tokens(tree, node) + (position - node->begin),
+                   (size_t)take * sizeof *out);
+        }
+        written += take;
+        position += take;
+        at = node->child_recent != CAIRN_NONE ? node->child_recent : node->child_first;
+    }
+    return written;
 }
 
 static bool draw(void *ctx, const cairn_core_node *node)

@@ -407,8 +407,10 @@ static cairn_job *prepare(cairn_serve *serve, const cairn_http_request *request,
     }
     if (job->json != NULL)
         cairn_params_read(&job->params, job->json, error);
-    if (error->http == 0 && cairn_keys_namespace(serve->keys, request->authorization, job->params.cache_salt,
-                                                 &job->prompt.space) != CAIRN_OK)
+    if (error->http == 0 &&
+        (cairn_keys_namespace(serve->keys, request->authorization, job->params.cache_salt,
+                              &job->prompt.space) != CAIRN_OK ||
+         cairn_keys_namespace(serve->keys, request->authorization, NULL, &job->owner) != CAIRN_OK))
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
     if (error->http == 0) {
         if (surface == CAIRN_SURFACE_CHAT)

@@ -31,18 +31,48 @@ static json_t *entry_json(const cairn_history_entry *entry)
     static const char *const endings[] = {"done", "stopped", "broken"};
     char time[CAIRN_CLOCK_TEXT];
     cairn_clock_print(entry->ended_wall_ms, time);
-    return json_pack("{s:I, s:s, s:s, s:o, s:o}", "id", (json_int_t)entry->id, "ended", time, "ending",
-                     endings[entry->ending], "cairn", cairn_record_json(&entry->record), "timings",
-                     cairn_timings_json(&entry->record, &entry->times));
+    json_t *item = json_pack("{s:I, s:s, s:s, s:o, s:o}", "id", (json_int_t)entry->id, "ended", time,
+                             "ending", endings[entry->ending], "cairn", cairn_record_json(&entry->record),
+                             "timings", cairn_timings_json(&entry->record, &entry->times));
+    if (item != NULL)
+        json_object_update_new(item, cairn_excerpt_json(&entry->excerpt, &entry->record));
+    return item;
 }
 
-json_t *cairn_history_json(cairn_history *h)
+static bool is_shown(const cairn_history_entry *entry, const cairn_namespace *owner)
+{
+    return owner == NULL || memcmp(owner->bytes, entry->owner.bytes, sizeof owner->bytes) == 0;
+}
+
+json_t *cairn_history_json(cairn_history *h, const cairn_namespace *owner, uint64_t *since)
 {
     json_t *list = json_array();
     CAIRN_ASSERT(pthread_mutex_lock(&h->lock) == 0);
     uint64_t n = h->count < CAIRN_HISTORY_MAX ? h->count : CAIRN_HISTORY_MAX;
-    for (uint64_t i = 1; i <= n; i++)
-        json_array_append_new(list, entry_json(&h->entries[(h->count - i) % CAIRN_HISTORY_MAX]));
+    if (since != NULL) {
+        uint64_t later = h->count - *since;
+        n = later < n ? later : n;
+        *since = h->count;
+    }
+    for (uint64_t i = 1; i <= n; i++) {
+        const cairn_history_entry *entry = &h->entries[(h->count - i) % CAIRN_HISTORY_MAX];
+        if (is_shown(entry, owner))
+            json_array_append_new(list, entry_json(entry));
+    }
     CAIRN_ASSERT(pthread_mutex_unlock(&h->lock) == 0);
     return json_pack("{s:o}", "requests", list);
+}
+
+json_t *cairn_history_find(cairn_history *h, const cairn_namespace *owner, uint64_t id)
+{
+    json_t *found = NULL;
+    CAIRN_ASSERT(pthread_mutex_lock(&h->lock) == 0);
+    uint64_t n = h->count < CAIRN_HISTORY_MAX ? h->count : CAIRN_HISTORY_MAX;
+    for (uint64_t i = 1; i <= n && found == NULL; i++) {
+        const cairn_history_entry *entry = &h->entries[(h->count - i) % CAIRN_HISTORY_MAX];
+        if (entry->id == id && is_shown(entry, owner))
+            found = entry_json(entry);
+    }
+    CAIRN_ASSERT(pthread_mutex_unlock(&h->lock) == 0);
+    return found;
 }

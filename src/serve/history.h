@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <pthread.h>
 
+#include "serve/excerpt.h"
 #include "serve/record_json.h"
 
 enum { CAIRN_HISTORY_MAX = 128 };
@@ -20,6 +21,8 @@ typedef struct cairn_history_entry {
     cairn_ending ending;
     cairn_record record;
     cairn_request_times times;
+    cairn_namespace owner; /* see cairn_job.owner                                                     */
+    cairn_excerpt excerpt;
 } cairn_history_entry;
 
 typedef struct cairn_history {
@@ -33,7 +36,15 @@ void cairn_history_release(cairn_history *history);
 /* Remember a request; the oldest goes when there are more than CAIRN_HISTORY_MAX. */
 void cairn_history_add(cairn_history *history, const cairn_history_entry *entry);
 
-/* {"requests":[newest, ...]}; the caller's. NULL when there is no memory. */
-json_t *cairn_history_json(cairn_history *history);
+/*
+ * {"requests":[newest, ...]}; the caller's. NULL when there is no memory.
+ *
+ *   owner  [in]      only those of this owner; NULL: all
+ *   since  [in,out]  how many were ever added when the list was last asked for: only later ones; NULL: all
+ */
+json_t *cairn_history_json(cairn_history *history, const cairn_namespace *owner, uint64_t *since);
+
+/* The record of one request, as in the list; NULL: not there (any more), or of another owner. */
+json_t *cairn_history_find(cairn_history *history, const cairn_namespace *owner, uint64_t id);
 
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "engine/llama_load.h"
-#include "serve/disk_watch.h"
 #include "serve/json_answer.h"
 #include "serve/serve_inside.h"
 
@@ -82,35 +81,4 @@ void cairn_route_slots(cairn_serve *serve, const cairn_http_request *request, ca
         json_array_append_new(list, item);
     }
     cairn_reply_json(reply, list);
-}
-
-void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
-{
-    (void)request;
-    CAIRN_ASSERT(pthread_mutex_lock(&serve->metrics.lock) == 0);
-    cairn_cache_stats c = serve->metrics.cache;
-    cairn_cache_disk_stats disk = serve->metrics.disk;
-    CAIRN_ASSERT(pthread_mutex_unlock(&serve->metrics.lock) == 0);
-    json_t *bytes = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "now", (json_int_t)c.ram_bytes, "peak",
-                              (json_int_t)c.ram_bytes_peak, "limit", (json_int_t)c.ram_bytes_max, "index",
-                              (json_int_t)c.index_bytes, "states", (json_int_t)c.state_bytes, "rows",
-                              (json_int_t)c.row_bytes);
-    json_t *counts = json_pack("{s:I, s:I, s:I, s:I, s:I}", "states", (json_int_t)c.states, "segments",
-                               (json_int_t)c.segments, "namespaces", (json_int_t)c.namespaces, "paths",
-                               (json_int_t)c.paths, "tokens", (json_int_t)c.tokens_known);
-    json_t *since =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "requests", (json_int_t)c.requests,
-                  "tokens_prompt", (json_int_t)c.tokens_prompt, "tokens_read", (json_int_t)c.tokens_read,
-                  "tokens_least", (json_int_t)c.tokens_least, "tokens_answer", (json_int_t)c.tokens_answer,
-                  "states_taken", (json_int_t)c.states_taken, "states_skipped", (json_int_t)c.states_skipped,
-                  "states_dropped", (json_int_t)c.states_dropped, "restores", (json_int_t)c.restores,
-                  "restores_failed", (json_int_t)c.restores_failed);
-    cairn_reply_json(reply, json_pack("{s:o, s:o, s:o, s:o}", "bytes", bytes, "held", counts, "since_start",
-                                      since, "disk", cairn_disk_watch_json(&disk)));
-}
-
-void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
-{
-    (void)request;
-    cairn_reply_json(reply, cairn_history_json(&serve->history));
 }

@@ -19,6 +19,7 @@
 #include "cairn/cairn.h"
 #include "chat/sampler_bridge.h"
 #include "serve/answer.h"
+#include "serve/excerpt.h"
 #include "serve/outbox.h"
 #include "serve/params.h"
 #include "serve/tokens.h"
@@ -51,6 +52,8 @@ struct cairn_job {
     cairn_boundary *boundaries; /* cairn_boundary[room_boundaries], prompt.count_boundaries of them used */
     uint32_t room_boundaries;
     cairn_prompt prompt;
+    cairn_namespace owner; /* the API key's namespace, whatever the salt: who may see its record       */
+    cairn_excerpt excerpt; /* engine thread: where it parts from what was known                         */
     cairn_token *visible; /* cairn_token[count_visible]: special tokens whose text is shown           */
     uint32_t count_visible;
     char *echo; /* completions with echo: the prompt's text                                           */

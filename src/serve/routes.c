@@ -28,6 +28,9 @@ static const cairn_route table[] = {
     {"GET", "/slots", cairn_route_slots, false},
     {"GET", "/cairn/cache", cairn_route_cache, false},
     {"GET", "/cairn/requests", cairn_route_requests, false},
+    {"GET", "/cairn/requests/*", cairn_route_one_request, false},
+    {"GET", "/cairn/events", cairn_route_events, false},
+    {"GET", "/", cairn_route_page, true},
 };
 
 static const cairn_route head_route = {"HEAD", "", cairn_route_head, true};
@@ -35,6 +38,8 @@ static const cairn_route head_route = {"HEAD", "", cairn_route_head, true};
 static bool same_path(const char *route, const char *path)
 {
     size_t n = strlen(route);
+    if (n > 1 && route[n - 1] == '*') /* "/cairn/requests/" followed by one name */
+        return strncmp(route, path, n - 1) == 0 && path[n - 1] != '\0' && strchr(path + n - 1, '/') == NULL;
     return strncmp(route, path, n) == 0 && (path[n] == '\0' || (path[n] == '/' && path[n + 1] == '\0'));
 }
 

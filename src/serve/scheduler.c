@@ -17,6 +17,8 @@ struct cairn_scheduler {
     pthread_cond_t wake;
     pthread_t thread;
     bool running, stopping, abandon, nudged;
+    bool closed;                /* the thread answers no more                                        */
+    cairn_scheduler_ask *asks;  /* newest first */
     cairn_job *first, *last; /* the queue */
     uint32_t count_queued;
     uint32_t count_active; /* written by the thread with the lock held */
@@ -142,6 +144,36 @@ void cairn_scheduler_nudge(cairn_scheduler *s)
     unlock(s);
 }
 
+void cairn_scheduler_ask_cache(cairn_scheduler *s, cairn_scheduler_ask *ask)
+{
+    lock(s);
+    bool closed = s->closed;
+    if (!closed) {
+        ask->next = s->asks;
+        s->asks = ask;
+        s->nudged = true;
+        CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+    }
+    unlock(s);
+    if (closed)
+        ask->answer(ask, NULL);
+}
+
+/* `last`: nothing is answered any more after this. */
+static void answer_asks(cairn_scheduler *s, bool last)
+{
+    lock(s);
+    cairn_scheduler_ask *ask = s->asks;
+    s->asks = NULL;
+    s->closed = last;
+    unlock(s);
+    while (ask != NULL) {
+        cairn_scheduler_ask *next = ask->next;
+        ask->answer(ask, last ? NULL : s->options.cache);
+        ask = next;
+    }
+}
+
 void cairn_scheduler_counts(cairn_scheduler *s, uint32_t *ret_queued, uint32_t *ret_active)
 {
     lock(s);
@@ -168,10 +200,14 @@ static void show_active(cairn_scheduler *s)
         const cairn_job *job = s->active[i];
         const cairn_record *r = cairn_request_record(job->work.request);
         s->shown[i] = (cairn_scheduler_slot){.job = job->id,
+                                             .owner = job->owner,
                                              .slot = r->slot,
                                              .prompt_tokens = r->prompt_tokens,
                                              .done_tokens = r->resume + r->read,
-                                             .answer_tokens = job->work.answer_tokens};
+                                             .answer_tokens = job->work.answer_tokens,
+                                             .begun_ns = job->work.begun_ns,
+                                             .first_ns = job->work.first_ns,
+                                             .reused_tokens = r->resume};
     }
     s->count_shown = s->count_active;
     unlock(s);
@@ -326,6 +362,7 @@ static void *scheduler_main(void *arg)
     cairn_request *requests[CAIRN_SLOTS_MAX];
     bool abandon = false;
     while (wait_for_work(s, &abandon)) {
+        answer_asks(s, false);
         admit(s);
         uint32_t count = gather(s, abandon, requests);
         if (count > 0) {
@@ -334,6 +371,7 @@ static void *scheduler_main(void *arg)
             wait_for_reader(s);
         }
     }
+    answer_asks(s, true);
     cairn_disk_watch_flush(&s->disk, &s->options);
     return NULL;
 }

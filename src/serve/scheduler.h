@@ -40,6 +40,7 @@ typedef struct cairn_scheduler_options {
     uint32_t slots;
     uint32_t slot_tokens_max;
     uint32_t queue_max;
+    bool no_excerpts; /* records hold no text of prompts                                            */
     uint64_t flush_ns; /* after the last request: how long what is on its way to disk may take          */
     /* Called while a long prompt is read, on the scheduler's thread; NULL: not. */
     void (*progress)(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens);
@@ -56,6 +57,16 @@ CAIRN_MUST_CHECK cairn_status cairn_scheduler_start(const cairn_scheduler_option
  */
 void cairn_scheduler_submit(cairn_scheduler *scheduler, cairn_job *job, cairn_api_error *error);
 
+/* A question to the cache, which only the scheduler's thread may ask. Belongs to the asker, until it is answered. */
+typedef struct cairn_scheduler_ask {
+    /* Called between two rounds, on the scheduler's thread; keep it short. cache NULL: the server stops. */
+    void (*answer)(struct cairn_scheduler_ask *ask, const cairn_cache *cache);
+    struct cairn_scheduler_ask *next;
+} cairn_scheduler_ask;
+
+/* Ask soon. `answer` is called once; on the caller's thread, and with NULL, when the scheduler has ended. */
+void cairn_scheduler_ask_cache(cairn_scheduler *scheduler, cairn_scheduler_ask *ask);
+
 /* Somebody cancelled a job, or a full outbox was drained: look again soon. */
 void cairn_scheduler_nudge(cairn_scheduler *scheduler);
 
@@ -65,7 +76,9 @@ void cairn_scheduler_counts(cairn_scheduler *scheduler, uint32_t *ret_queued, ui
 /* One active request, as it was after the last round. */
 typedef struct cairn_scheduler_slot {
     uint64_t job;
-    uint32_t slot, prompt_tokens, done_tokens, answer_tokens;
+    cairn_namespace owner; /* see cairn_job.owner                                                   */
+    uint32_t slot, prompt_tokens, reused_tokens, done_tokens, answer_tokens;
+    uint64_t begun_ns, first_ns; /* slot taken; first token of the answer, 0: not yet               */
 } cairn_scheduler_slot;
 
 /* Fill slots[0, count); gives count, at most CAIRN_SLOTS_MAX. */

@@ -65,10 +65,22 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
                                          .slots = o->engine->info.slots,
                                          .slot_tokens_max = o->engine->info.slot_tokens_max,
                                          .queue_max = o->queue_max,
+                                         .no_excerpts = o->no_excerpts,
                                          .flush_ns = o->flush_ns,
                                          .progress = o->progress,
                                          .progress_ctx = o->progress_ctx};
     status = cairn_scheduler_start(&scheduler, &serve->scheduler, reterr);
+    if (status != CAIRN_OK)
+        return status;
+    cairn_events_options events = {.mem = o->mem,
+                                   .scheduler = serve->scheduler,
+                                   .metrics = &serve->metrics,
+                                   .history = &serve->history,
+                                   .clock = o->clock,
+                                   .model_name = o->model_name,
+                                   .slot_tokens_max = o->engine->info.slot_tokens_max,
+                                   .keyed = o->count_api_keys > 0};
+    status = cairn_events_start(&events, &serve->events, reterr);
     if (status != CAIRN_OK)
         return status;
     cairn_http_options http = {.mem = o->mem,
@@ -124,7 +136,9 @@ void cairn_serve_stop(cairn_serve *serve, uint64_t drain_ns)
     if (serve->http != NULL)
         cairn_http_quiesce(serve->http);
     cairn_scheduler_stop(serve->scheduler, drain_ns);
+    cairn_events_stop(serve->events);
     cairn_http_stop(serve->http);
+    cairn_events_free(serve->events);
     cairn_scheduler_free(serve->scheduler);
     cairn_replies_free(serve->replies);
     cairn_keys_free(serve->keys);

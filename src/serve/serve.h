@@ -39,6 +39,7 @@ typedef struct cairn_serve_options {
     cairn_resume_mode resume; /* for requests that don't say                                        */
     bool thinking_off;
     bool normalize; /* take known volatile text out of the prompt's head: see normalize.h             */
+    bool no_excerpts; /* records of requests hold no text of prompts                                 */
     const char *template_kwargs_json; /* NULL: none                                                 */
     const char *const *api_keys;      /* char *[count_api_keys]; none: no key is asked for          */
     size_t count_api_keys;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "serve/clock_table.h"
+#include "serve/events.h"
 #include "serve/history.h"
 #include "serve/http.h"
 #include "serve/namespace.h"
@@ -26,6 +27,7 @@ struct cairn_serve {
     cairn_history history;
     cairn_clock_table *clocks;
     cairn_keys *keys;
+    cairn_events *events;
     cairn_replies *replies; /* responses that may be continued by id                                    */
     atomic_uint_fast64_t next_id;
     uint64_t id_salt; /* makes ids of this run differ from those of others                              */
@@ -74,8 +76,13 @@ void cairn_route_models(cairn_serve *serve, const cairn_http_request *request, c
 void cairn_route_metrics(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_props(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_slots(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+
+/* page.c */
+void cairn_route_page(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_events(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_one_request(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 
 /* The chat bridge's or the sampler's complaint about a request, as the client sees it: the field becomes `param`. */
 void cairn_render_error(cairn_api_error *error, const cairn_error *cause);

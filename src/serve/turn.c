@@ -24,6 +24,8 @@ static cairn_status speak(const cairn_scheduler_options *o, cairn_job *job)
 cairn_turn cairn_turn_begin(const cairn_scheduler_options *o, cairn_job *job)
 {
     cairn_error error = {0};
+    if (!o->no_excerpts && !job->excerpt.there)
+        cairn_excerpt_take(&job->excerpt, o->cache, o->vocab, &job->prompt);
     cairn_status status = cairn_cache_begin(o->cache, &job->prompt, &job->work.request, &error);
     if (status == CAIRN_BUSY)
         return CAIRN_TURN_WAITS;
@@ -32,11 +34,12 @@ cairn_turn cairn_turn_begin(const cairn_scheduler_options *o, cairn_job *job)
         return CAIRN_TURN_GOES_ON;
     }
     cairn_api_error api = {0};
-    if (status == CAIRN_LIMIT)
+    if (status == CAIRN_LIMIT) {
         cairn_api_error_context(&api, job->surface == CAIRN_SURFACE_CHAT ? "messages" : "prompt",
                                 job->prompt.count, o->slot_tokens_max);
-    else
+    } else {
         cairn_api_error_from(&api, &error);
+    }
     if (status != CAIRN_LIMIT)
         cairn_log_error(o->log, CAIRN_LOG_LEVEL_ERROR, "begin", &error);
     cairn_outbox_fail(&job->outbox, &api);
@@ -102,12 +105,15 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
                                  .ended_wall_ms = cairn_clock_wall_ms(o->clock),
                                  .ending = ending,
                                  .record = record,
-                                 .times = times};
+                                 .times = times,
+                                 .owner = job->owner,
+                                 .excerpt = job->excerpt};
     cairn_history_add(o->history, &entry);
-    if (ending == CAIRN_END_DONE && speak(o, job) == CAIRN_OK)
+    if (ending == CAIRN_END_DONE && speak(o, job) == CAIRN_OK) {
         cairn_outbox_end(&job->outbox);
-    else
+    } else {
         cairn_outbox_fail(&job->outbox, &api);
+    }
     cairn_request_free(w->request);
     w->request = NULL;
 }

@@ -1,0 +1,71 @@
+/*
+ * page - the page at `/` and what it asks for. The page is one file, made of web/ at build time and part of the program.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/page_bytes.h"
+#include "serve/serve_inside.h"
+
+void cairn_route_page(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    (void)serve;
+    (void)request;
+    reply->content_type = "text/html; charset=utf-8";
+    if (cairn_buf_append(&reply->bytes, cairn_page_bytes, cairn_page_len_bytes) != CAIRN_OK)
+        cairn_api_error_set(&reply->error, 503, "unavailable_error", NULL, "out of memory");
+}
+
+/* The caller's namespace, without a salt. */
+static bool owner_of(cairn_serve *serve, const cairn_http_request *request, cairn_namespace *ret_owner,
+                     cairn_api_error *error)
+{
+    if (cairn_keys_namespace(serve->keys, request->authorization, NULL, ret_owner) == CAIRN_OK)
+        return true;
+    cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
+    return false;
+}
+
+void cairn_route_events(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    cairn_namespace owner;
+    if (owner_of(serve, request, &owner, &reply->error))
+        cairn_events_watch(serve->events, &owner, false, reply);
+}
+
+void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    cairn_namespace owner;
+    if (owner_of(serve, request, &owner, &reply->error))
+        cairn_events_watch(serve->events, &owner, true, reply);
+}
+
+void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    cairn_namespace owner;
+    if (owner_of(serve, request, &owner, &reply->error))
+        cairn_reply_json(reply, cairn_history_json(&serve->history,
+                                                   serve->options.count_api_keys > 0 ? &owner : NULL, NULL));
+}
+
+void cairn_route_one_request(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    cairn_namespace owner;
+    const char *text = strrchr(request->path, '/') + 1;
+    char *end = NULL;
+    errno = 0;
+    unsigned long long id = strtoull(text, &end, 10);
+    if (!owner_of(serve, request, &owner, &reply->error))
+        return;
+    json_t *found = NULL;
+    if (errno == 0 && end != text && *end == '\0' && text[0] >= '0' && text[0] <= '9')
+        found = cairn_history_find(&serve->history, serve->options.count_api_keys > 0 ? &owner : NULL, id);
+    if (found == NULL) {
+        cairn_api_error_set(&reply->error, 404, "not_found_error", "not_found",
+                            "There is no record of request %.40s; the last %d are kept.", text,
+                            CAIRN_HISTORY_MAX);
+        return;
+    }
+    cairn_reply_json(reply, found);
+}

@@ -1,0 +1,72 @@
+// words - numbers and records in plain words.
+
+export const count = (n) => Math.round(n).toLocaleString('en-US');
+export const some = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+
+export function bytes(n) {
+    const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+    let at = 0;
+    let value = n;
+    while (value >= 1024 && at < units.length - 1) {
+        value /= 1024;
+        at++;
+    }
+    return `${at === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[at]}`;
+}
+
+export function duration(ms) {
+    if (ms < 1) {
+        return 'less than 1 ms';
+    }
+    if (ms < 1000) {
+        return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+    }
+    if (ms < 120e3) {
+        return `${(ms / 1000).toFixed(ms < 10e3 ? 1 : 0)} s`;
+    }
+    return ms < 7200e3 ? `${Math.round(ms / 60e3)} min` : `${Math.round(ms / 3600e3)} h`;
+}
+
+const TIERS = { slot: 'the slot (nothing was moved)', ram: 'memory', disk: 'disk', shared: 'the shared store', none: 'nothing' };
+export const tierName = (tier) => TIERS[tier] ?? tier;
+
+// The four parts of a prompt, in the order of its tokens. `restored`: put back from memory, disk or a shared store.
+export function parts(record) {
+    const fromSlot = record.tier === 'slot';
+    return [
+        { name: 'reused', label: 'reused in the slot', color: 'slot', tokens: fromSlot ? record.reused : 0 },
+        { name: 'restored', label: 'restored from memory or disk', color: record.tier === 'disk' ? 'disk' : 'ram', tokens: fromSlot ? 0 : record.reused },
+        { name: 'beyond', label: 'read again', color: 'beyond', tokens: Math.max(0, record.read - record.least) },
+        { name: 'least', label: 'new: read by any cache', color: 'least', tokens: Math.min(record.read, record.least) },
+    ];
+}
+
+// One line about what a request reused.
+export function headline(record) {
+    const { reused, read, prompt_tokens: all } = record;
+    if (reused === 0) {
+        return `all ${some(all, 'token')} read`;
+    }
+    return `${count(reused)} of ${some(all, 'token')} not read again, ${count(read)} read`;
+}
+
+// Why not more, as a sentence.
+export function why(record) {
+    const { reason } = record;
+    const beyond = record.read - record.least;
+    if (reason.word === 'none') {
+        return beyond > 0 ? 'Resumed at the nearest state; what lies between it and the change was read.' : 'Resumed as far as any cache could.';
+    }
+    const text = `${reason.text[0].toUpperCase()}${reason.text.slice(1)}`;
+    const at = reason.position > 0 ? ` (the state after ${some(reason.position, 'token')})` : '';
+    return `${text}${at}.`;
+}
+
+// What would have helped, where that is known.
+export function whatWouldHelp(record) {
+    const { reason } = record;
+    if (reason.bytes > 0) {
+        return `With ${bytes(reason.bytes)} more memory (--cache-ram) ${count(reason.position)} tokens would have been reused.`;
+    }
+    return null;
+}
