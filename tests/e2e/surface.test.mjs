@@ -1,5 +1,6 @@
 // The surfaces: what clients send is understood, what they need comes back.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { Server, eventsOf, messageOf, words } from './harness.mjs';
 
@@ -229,4 +230,15 @@ test('cairn explains on request, and lists the last requests', async () => {
     assert.equal(requests[0].cairn.prompt_tokens, json.usage.prompt_tokens);
     const cache = (await server.get('/cairn/cache')).json;
     assert.ok(cache.bytes.now <= cache.bytes.limit);
+});
+
+test('promtool accepts the metrics, where it is installed', async (context) => {
+    if (spawnSync('promtool', ['--version']).error) {
+        context.skip('promtool is not installed');
+        return;
+    }
+    const { text } = await server.get('/metrics');
+    const checked = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
+    assert.equal(checked.status, 0, checked.stdout + checked.stderr);
+    assert.equal(checked.stderr, '');
 });
