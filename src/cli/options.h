@@ -27,6 +27,7 @@ typedef enum cairn_option_kind {
 
 typedef struct cairn_option {
     cairn_option_kind kind;
+    char letter;       /* 'p'; 0: none                                                                */
     const char *name;  /* "port": --port and CAIRN_PORT; a heading's text                              */
     void *value;       /* see kind                                                                    */
     const char *arg;   /* "PORT" in --help; NULL for flags                                            */
@@ -34,7 +35,6 @@ typedef struct cairn_option {
     int64_t min, max;  /* INT                                                                         */
     uint64_t whole;    /* BYTES: what a percentage is of; 0: none                                     */
     const char *words; /* WORD: "fast|exact"                                                          */
-    char letter;       /* 'p'; 0: none                                                                */
 } cairn_option;
 
 typedef struct cairn_option_set {
