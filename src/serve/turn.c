@@ -112,6 +112,7 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
     if (ending == CAIRN_END_DONE && speak(o, job) == CAIRN_OK) {
         cairn_outbox_end(&job->outbox);
     } else {
+        cairn_api_error_set(&api, 500, "server_error", NULL, "The answer could not be handed over.");
         cairn_outbox_fail(&job->outbox, &api);
     }
     cairn_request_free(w->request);
