@@ -228,6 +228,11 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "no-thinking",
          .value = &s->no_thinking,
          .help = "switch reasoning off where the template can, unless a request\nsays otherwise"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "normalize",
+         .value = &s->normalize,
+         .help = "keep known volatile lines (Claude Code's billing line, clocks)\n"
+                 "out of the prompt's head: docs/api.md says which"},
         {.kind = CAIRN_OPTION_HEAD, .name = "log"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "verbose",

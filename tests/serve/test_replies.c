@@ -1,0 +1,82 @@
+/*
+ * Responses are found by id in their namespace, until newer ones take their room.
+ */
+#include "test_support.h"
+
+#include "base/mem_test.h"
+#include "serve/replies.h"
+
+static const cairn_namespace one = {{1}}, two = {{2}};
+
+static bool holds(cairn_replies *replies, const cairn_namespace *space, const char *id, const char *expected)
+{
+    cairn_buf out;
+    cairn_buf_init(&out, cairn_mem_default(), 4096);
+    cairn_status status = cairn_replies_get(replies, space, id, &out);
+    bool same = status == CAIRN_OK && strcmp(cairn_buf_str(&out), expected) == 0;
+    assert_true(same || status == CAIRN_NOTFOUND);
+    cairn_buf_release(&out);
+    return same;
+}
+
+static void a_reply_is_found_in_its_namespace_only(void **state)
+{
+    (void)state;
+    cairn_replies *replies = NULL;
+    assert_ok(cairn_replies_new(cairn_mem_default(), 4, 4096, &replies));
+    cairn_replies_put(replies, &one, "resp_1", "first", 5);
+    assert_true(holds(replies, &one, "resp_1", "first"));
+    assert_true(holds(replies, &one, "resp_1", "first")); /* using is not consuming */
+    assert_false(holds(replies, &two, "resp_1", "first"));
+    assert_false(holds(replies, &one, "resp_2", "first"));
+    cairn_replies_free(replies);
+}
+
+static void the_oldest_goes_when_the_count_or_the_bytes_are_reached(void **state)
+{
+    (void)state;
+    cairn_replies *replies = NULL;
+    char text[64] = {0}, id[16];
+    memset(text, 'x', sizeof text - 1);
+    assert_ok(cairn_replies_new(cairn_mem_default(), 3, 400, &replies));
+    for (int i = 0; i < 5; i++) {
+        (void)snprintf(id, sizeof id, "r%d", i);
+        cairn_replies_put(replies, &one, id, text, sizeof text - 1);
+    }
+    assert_false(holds(replies, &one, "r1", text));
+    assert_true(holds(replies, &one, "r2", text) && holds(replies, &one, "r4", text));
+    char wide[100];
+    memset(wide, 'y', sizeof wide);
+    for (int i = 0; i < 4; i++)
+        cairn_replies_put(replies, &two, "w", wide, sizeof wide);
+    assert_false(holds(replies, &one, "r4", text));
+    cairn_replies_put(replies, &one, "big", wide, 101); /* over a quarter: not kept, nothing lost */
+    assert_false(holds(replies, &one, "big", "y"));
+    cairn_replies_free(replies);
+}
+
+static void no_memory_means_not_kept(void **state)
+{
+    (void)state;
+    cairn_mem_test heap;
+    cairn_mem_test_init(&heap, 3); /* the third: the first text */
+    cairn_replies *replies = NULL;
+    assert_ok(cairn_replies_new(&heap.mem, 4, 4096, &replies));
+    cairn_replies_put(replies, &one, "resp_1", "first", 5);
+    assert_false(holds(replies, &one, "resp_1", "first"));
+    cairn_replies_put(replies, &one, "resp_2", "second", 6);
+    assert_true(holds(replies, &one, "resp_2", "second"));
+    cairn_replies_free(replies);
+    assert_int_equal(cairn_mem_test_leaked(&heap), 0);
+    cairn_mem_test_release(&heap);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reply_is_found_in_its_namespace_only),
+        cmocka_unit_test(the_oldest_goes_when_the_count_or_the_bytes_are_reached),
+        cmocka_unit_test(no_memory_means_not_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
