@@ -27,7 +27,7 @@ export class Server {
         server.log = '';
         server.lines = [];
         server.waiters = [];
-        server.child = spawn(BIN, ['serve', '-m', MODEL, '--port', '0', '-t', process.env.CAIRN_TEST_THREADS ?? '1', '--log-format', 'json', ...(args.includes('--cache-disk') ? [] : ['--no-cache-disk']), ...args],
+        server.child = spawn(BIN, ['serve', '-m', MODEL, '--port', '0', '-t', process.env.CAIRN_TEST_THREADS ?? '1', '--log-format', 'json', ...(args.includes('--cache-disk') || env.CAIRN_TEST_DISK_DEFAULT ? [] : ['--no-cache-disk']), ...args],
             { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
         server.ended = new Promise((resolve) => {
             server.child.on('close', (code, signal) => resolve({ code, signal }));
