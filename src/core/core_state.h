@@ -51,6 +51,7 @@ typedef struct cairn_request {
     uint32_t boundary;     /* index for cairn_boundary_cut                                              */
     uint32_t branch;       /* where it parted from what was known, if worth a cut; 0: nowhere           */
     uint32_t shared_end;   /* past it the prompt is one conversation's own                          */
+    uint32_t pace_ms;      /* of the same; 0: not known                                                 */
     uint32_t turns;        /* of the conversation that it goes on, as far as is known               */
     uint32_t tail;         /* a cut near the end of prompts without an opener; 0: none                  */
     uint32_t answer_state; /* position of the last state considered while answering                 */

@@ -292,6 +292,7 @@ uint32_t cairn_tree_split(cairn_tree *tree, uint32_t node, uint32_t position)
     above->offset = item->offset;
     above->messages = item->messages;
     above->turns = item->turns;
+    above->pace_ms = item->pace_ms;
     above->used_ns = item->used_ns;
     above->count_cursors = item->count_cursors;
     above->count_states = item->count_states;

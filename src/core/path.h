@@ -45,6 +45,7 @@ typedef struct cairn_node {
     uint32_t count_cursors, count_states, count_covers; /* in this node and all below               */
     uint32_t messages;                                  /* of the last prompt that ended here or below */
     uint32_t turns;                                     /* requests that passed, saturating         */
+    uint32_t pace_ms; /* usual time until this conversation goes on; 0: not known                   */
     bool alive;
     uint64_t used_ns;
 } cairn_node;

@@ -156,6 +156,25 @@ typedef struct loss {
 } loss;
 
 /* Is this stored row as good as the slot's own? */
+/*
+ * Does most of this segment lie outside the path to `node`? Then it was saved for a branch that left early, and would
+ * be kept whole for a few rows: what this path needs of it is saved again, while the slot has it.
+ */
+static bool mostly_elsewhere(const cairn_core *core, uint32_t node, uint32_t segment)
+{
+    const cairn_tree *tree = &core->tree;
+    const cairn_segment *item = cairn_segment_at(tree, segment);
+    uint32_t here = 0;
+    for (uint32_t i = node; i != CAIRN_NONE && cairn_node_at(tree, i)->end > item->begin;
+         i = cairn_node_at(tree, i)->parent) {
+        for (uint32_t c = item->cover_first; c != CAIRN_NONE; c = cairn_cover_at(tree, c)->segment_next) {
+            const cairn_cover *cover = cairn_cover_at(tree, c);
+            here += cover->node == i ? cover->end - cover->begin : 0;
+        }
+    }
+    return here < (item->end - item->begin) / 2;
+}
+
 static bool cover_serves(const cairn_core *core, const loss *lost, const cairn_cover *cover)
 {
     const cairn_segment *segment = cairn_segment_at(&core->tree, cover->segment);
@@ -163,7 +182,7 @@ static bool cover_serves(const cairn_core *core, const loss *lost, const cairn_c
         return false;
     }
     if (!lost->exact) {
-        return true;
+        return !mostly_elsewhere(core, lost->node, cover->segment);
     }
     const cairn_lineage *own = &core->slots[lost->slot].lineage;
     uint32_t at = cover->begin;
@@ -293,7 +312,7 @@ static void save_gaps(cairn_core *core, cairn_request *request, const loss *lost
         while (begin < lost->gaps[i - 1].end) {
             uint32_t end = lost->gaps[i - 1].end;
             uint32_t stop = cairn_placement_segment_end(core, lost->node, begin, end, SEGMENT_TOKENS);
-            if (save_segment(core, request, lost->slot, begin, stop, lost->exact) == CAIRN_NONE) {
+            if (save_segment(core, request, lost->slot, begin, stop, true) == CAIRN_NONE) {
                 return;
             }
             begin = stop;

@@ -352,7 +352,7 @@ static double displace_ns(const cairn_core *core, uint32_t slot, uint32_t keep)
     /* Memory may lose it again: what is likely to be wanted soon stays. */
     const cairn_node *node = cairn_node_at(&core->tree, cursor->node);
     double goes_on = cairn_divergence_goes_on(cairn_space_at(&core->tree, node->space)->counts, node->turns);
-    return loss + cairn_value_soon(core, core->slots[slot].used_ns) * goes_on * again;
+    return loss + cairn_value_soon(core, cursor->node, core->slots[slot].used_ns) * goes_on * again;
 }
 
 typedef struct trial {

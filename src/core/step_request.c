@@ -192,6 +192,30 @@ void cairn_step_plan(cairn_core *core, cairn_request *request, uint32_t slot, co
     emit_next(core, request, choice.slot);
 }
 
+/* The pace of a conversation that goes on now: its last gaps, the newest counting half. */
+static uint32_t pace_of(const cairn_core *core, uint32_t node)
+{
+    const uint64_t least_ms = 200;
+    const uint64_t most_ms = 3600000;
+    const cairn_node *known = cairn_node_at(&core->tree, node);
+    uint64_t gap_ms = core->now_ns > known->used_ns ? (core->now_ns - known->used_ns) / 1000000 : 0;
+    gap_ms = gap_ms < least_ms ? least_ms : gap_ms > most_ms ? most_ms : gap_ms;
+    return (uint32_t)(known->pace_ms != 0 ? (known->pace_ms + gap_ms) / 2 : gap_ms);
+}
+
+/* Note it on the edges that are this conversation's own. */
+static void pace_set(cairn_core *core, const cairn_request *request, uint32_t node)
+{
+    for (uint32_t i = node; request->pace_ms != 0 && i != CAIRN_NONE;
+         i = cairn_node_at(&core->tree, i)->parent) {
+        cairn_node *item = cairn_node_at(&core->tree, i);
+        if (item->end <= request->shared_end) {
+            return;
+        }
+        item->pace_ms = request->pace_ms;
+    }
+}
+
 cairn_status cairn_on_request(cairn_core *core, const cairn_event *event, cairn_error *reterr)
 {
     cairn_status status = check_prompt(core, event, reterr);
@@ -236,6 +260,7 @@ cairn_status cairn_on_request(cairn_core *core, const cairn_event *event, cairn_
     request->shared_end = cairn_placement_shared_end(prompt);
     if (core->lookup.node != CAIRN_NONE && core->lookup.divergence >= request->shared_end) {
         request->turns = cairn_node_at(&core->tree, core->lookup.node)->turns;
+        request->pace_ms = pace_of(core, core->lookup.node);
     }
     cairn_placement_learn(core, request);
     cairn_step_plan(core, request, choice.slot, event->trim_floors);
@@ -320,6 +345,7 @@ cairn_status cairn_on_read(cairn_core *core, const cairn_event *event, cairn_err
     if (request->keep) {
         cairn_node *node = cairn_node_at(&core->tree, core->tree.cursors[slot].node);
         node->turns = node->turns > request->turns ? node->turns : request->turns;
+        pace_set(core, request, core->tree.cursors[slot].node);
         cairn_tree_touch(&core->tree, core->tree.cursors[slot].node, event->now_ns,
                          cairn_boundary_messages(request->prompt), false);
         cairn_placement_marks(core, request, slot, begin, event->position);

@@ -336,12 +336,16 @@ double cairn_value_with_others(cairn_core *core, uint32_t state, uint32_t before
     return item->chance * cairn_costs_read(&core->costs, before, item->position);
 }
 
-double cairn_value_soon(const cairn_core *core, uint64_t used_ns)
+double cairn_value_soon(const cairn_core *core, uint32_t node, uint64_t used_ns)
 {
-    /* Conversations differ by orders of magnitude in how fast they go on, so the chance falls as a power of the age. */
-    const double fast_s = 5;
+    /* A conversation has a pace of its own: an agent goes on after seconds, a person after minutes. The chance per
+     * second is one over the pace, and falls as a power once the conversation is later than usual. */
+    const double usual_s = 5;
+    uint32_t pace_ms = cairn_node_at(&core->tree, node)->pace_ms;
+    double pace_s = pace_ms != 0 ? pace_ms * 1e-3 : usual_s;
     double age_s = core->now_ns > used_ns ? (double)(core->now_ns - used_ns) * 1e-9 : 0;
-    return 1 / (1 + age_s / fast_s * (age_s / fast_s));
+    double late = age_s / pace_s;
+    return usual_s / pace_s / (1 + late * late);
 }
 
 double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,
@@ -350,7 +354,7 @@ double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns
     /* The chance that a conversation goes on is learned by its turns; how soon it does falls with its age. */
     const cairn_node *item = cairn_node_at(&core->tree, node);
     double goes_on = cairn_divergence_goes_on(cairn_space_at(&core->tree, item->space)->counts, item->turns);
-    return gain_ns * goes_on * cairn_value_soon(core, used_ns) / (double)(bytes > 0 ? bytes : 1);
+    return gain_ns * goes_on * cairn_value_soon(core, node, used_ns) / (double)(bytes > 0 ? bytes : 1);
 }
 
 void cairn_value_dirty(cairn_core *core, uint32_t node)

@@ -83,8 +83,11 @@ double cairn_value_gain(cairn_core *core, uint32_t state);
  */
 double cairn_value_with_others(cairn_core *core, uint32_t state, uint32_t before);
 
-/* How likely a path last used then is to be taken up soon, relative to one used now: (0, 1]. */
-double cairn_value_soon(const cairn_core *core, uint64_t used_ns);
+/*
+ * How likely it is, per second, that the path through `node`, last used then, is taken up: relative to a path of usual
+ * pace that was used just now.
+ */
+double cairn_value_soon(const cairn_core *core, uint32_t node, uint64_t used_ns);
 
 /* gain per byte, by recency and the turns of the node's path: what is compared. */
 double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,
