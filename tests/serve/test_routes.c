@@ -20,7 +20,7 @@ static void known_routes_are_found(void **state)
 static void unknown_routes_are_404(void **state)
 {
     (void)state;
-    static const char *const paths[] = {"/", "/v1", "/v1/chat", "/v1/chat/completionsx", "/v1/models//", ""};
+    static const char *const paths[] = {"/nothing", "/v1", "/v1/chat", "/v1/chat/completionsx", "/v1/models//", ""};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         cairn_api_error error = {0};
         assert_null(cairn_routes_find("GET", paths[i], &error));
