@@ -63,8 +63,11 @@ cairn_status cairn_prior_count(cairn_prior *prior, const cairn_workload *w, cair
 
 cairn_status cairn_prior_write(const cairn_prior *prior, cairn_buf *out)
 {
+    /* The sample is small: two fifths of a class's chance go evenly to all distances, and a little to everything. */
     const uint64_t unit = 10000;
-    const uint64_t floor = 4;
+    const uint64_t own = 6000;
+    const uint64_t even = (unit - own) / CAIRN_DISTANCES;
+    const uint64_t floor = 8;
     cairn_status status = cairn_buf_printf(
         out,
         "/* Chances in units of 1/%llu that the next request parts from a path in a message of this class, "
@@ -77,10 +80,14 @@ cairn_status cairn_prior_write(const cairn_prior *prior, cairn_buf *out)
         status = status == CAIRN_OK
                      ? cairn_buf_printf(out, "/* %-10s */ {", cairn_boundary_class_word((cairn_class)c))
                      : status;
+        uint64_t sum = 0;
         for (uint32_t b = 0; b < CAIRN_DISTANCES; b++) {
-            bool possible = c != CAIRN_CLASS_TIP || b == 0;
-            uint64_t chance = prior->total > 0 ? prior->counts[c][b] * unit / prior->total : 0;
-            chance = possible && chance < floor ? floor : chance;
+            sum += prior->counts[c][b];
+        }
+        for (uint32_t b = 0; b < CAIRN_DISTANCES; b++) {
+            bool tip = c == CAIRN_CLASS_TIP;
+            uint64_t parts = tip ? prior->counts[c][b] * unit : prior->counts[c][b] * own + sum * even;
+            uint64_t chance = (prior->total > 0 ? parts / prior->total : 0) + (tip && b > 0 ? 0 : floor);
             status = status == CAIRN_OK
                          ? cairn_buf_printf(out, "%s%llu", b > 0 ? ", " : "", (unsigned long long)chance)
                          : status;
