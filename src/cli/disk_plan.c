@@ -99,13 +99,13 @@ static bool key_parse(const uint8_t *bytes, size_t count, uint8_t key[CAIRN_DISK
     return count == 2 * CAIRN_DISK_PLAN_KEY;
 }
 
-static int key_read(const char *file, cairn_log *log, cairn_disk_plan *plan)
+int cairn_disk_plan_key(const char *file, cairn_log *log, uint8_t ret_key[CAIRN_DISK_PLAN_KEY])
 {
     cairn_buf text;
     cairn_error error = {0};
     cairn_buf_init(&text, cairn_mem_default(), 4096);
     cairn_status status = cairn_io_read_file(cairn_io_posix(), file, &text, &error);
-    bool fine = status == CAIRN_OK && key_parse(text.bytes, text.len_bytes, plan->key);
+    bool fine = status == CAIRN_OK && key_parse(text.bytes, text.len_bytes, ret_key);
     if (text.bytes != NULL)
         memset(text.bytes, 0, text.len_bytes);
     cairn_buf_release(&text);
@@ -121,7 +121,6 @@ static int key_read(const char *file, cairn_log *log, cairn_disk_plan *plan)
         CAIRN_LOG(log, WARN, "disk", CAIRN_FIELD_STR("message", "others can read the cache key: chmod 600"),
                   CAIRN_FIELD_STR("file", file));
     }
-    plan->encrypted = true;
     return 0;
 }
 
@@ -153,7 +152,8 @@ int cairn_disk_plan_read(const char *spec, const char *key_file, uint64_t daily,
     uint64_t usual = plan->bytes_max > UINT64_MAX / DAILY_TIMES ? UINT64_MAX : plan->bytes_max * DAILY_TIMES;
     plan->daily_bytes = daily != 0 ? daily : usual > DAILY_GIB_MIN * GIB ? usual : DAILY_GIB_MIN * GIB;
     plan->on = true;
-    return key_file != NULL ? key_read(key_file, log, plan) : 0;
+    plan->encrypted = key_file != NULL;
+    return key_file != NULL ? cairn_disk_plan_key(key_file, log, plan->key) : 0;
 }
 
 /* --- the secret of the namespaces -------------------------------------------------------------------------------- */
@@ -171,6 +171,14 @@ static cairn_status secret_load(const char *path, uint8_t secret[CAIRN_DISK_PLAN
     }
     cairn_buf_release(&bytes);
     return status;
+}
+
+cairn_status cairn_disk_plan_secret_load(const char *dir, uint8_t ret_secret[CAIRN_DISK_PLAN_KEY],
+                                         cairn_error *reterr)
+{
+    char path[CAIRN_DISK_PLAN_DIR + 32];
+    (void)snprintf(path, sizeof path, "%.4000s/namespace.key", dir);
+    return secret_load(path, ret_secret, reterr);
 }
 
 /* Make it when it is not there. Two servers that start at once take turns. */

@@ -40,6 +40,20 @@ int cairn_disk_plan_read(const char *spec, const char *key_file, uint64_t daily,
                          cairn_disk_plan *ret_plan);
 
 /*
+ * Read a key of --cache-key: 32 bytes, or 64 hexadecimal digits.
+ *
+ *   log  [in]  where it is said that others can read the file; NULL: nowhere
+ *
+ * Gives    0, or 1 after the mistake was told on stderr
+ */
+int cairn_disk_plan_key(const char *file, cairn_log *log, uint8_t ret_key[CAIRN_DISK_PLAN_KEY]);
+
+/* Read DIR/namespace.key. Errors: CAIRN_NOTFOUND, CAIRN_CORRUPT, CAIRN_IO. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_plan_secret_load(const char *dir,
+                                                          uint8_t ret_secret[CAIRN_DISK_PLAN_KEY],
+                                                          cairn_error *reterr);
+
+/*
  * Make the directory, and find or make the secret of its namespaces. What can't be done is said in the log, once; the
  * server then goes on with a secret of its own, and later runs won't find what this one kept.
  */

@@ -16,6 +16,7 @@ static const struct command {
     {"serve", cairn_cmd_serve, "serve a model over HTTP (OpenAI's and llama.cpp's API)"},
     {"verify", cairn_cmd_verify, "prove on this machine that resuming gives what reading gives"},
     {"model", cairn_cmd_model, "make small models with random weights, to try and to test"},
+    {"store", cairn_cmd_store, "look into a directory of saved conversations; verify or clean it"},
     {"version", cairn_cmd_version, "name this build and its libllama"},
 };
 
@@ -48,10 +49,10 @@ int main(int argc, char **argv)
     }
     char problem[160];
     if (argc < 2) {
-        (void)snprintf(problem, sizeof problem, "a command is missing: serve, verify, model or version");
+        (void)snprintf(problem, sizeof problem, "a command is missing: serve, verify, model, store or version");
     } else {
         (void)snprintf(problem, sizeof problem,
-                       "there is no command \"%.60s\"; there are serve, verify, model, version", name);
+                       "there is no command \"%.60s\"; there are serve, verify, model, store, version", name);
     }
     return cairn_term_usage("", problem);
 }

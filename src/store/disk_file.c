@@ -180,6 +180,22 @@ out:
     return status;
 }
 
+cairn_status cairn_disk_stored_check(const cairn_mem *mem, cairn_file *file, const cairn_disk_header *header,
+                                     cairn_error *reterr)
+{
+    size_t room = (size_t)CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES;
+    uint8_t *piece = cairn_mem_alloc(mem, room);
+    cairn_status status = CAIRN_OK;
+    if (piece == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: check", NULL);
+    }
+    for (uint32_t i = 0; i < header->layout.count_pieces && status == CAIRN_OK; i++) {
+        status = piece_load(file, header, i, piece, reterr);
+    }
+    cairn_mem_release(mem, piece, room);
+    return status;
+}
+
 /* Write the pieces and note their checks. */
 static cairn_status pieces_write(cairn_file *file, const cairn_blob_meta *meta,
                                  const cairn_blob_layout *layout, const uint8_t *payload,

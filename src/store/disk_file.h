@@ -38,6 +38,10 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_payload_read(const cairn_mem *mem, cair
                                                       const cairn_disk_header *header, const uint8_t *key,
                                                       uint8_t *out, cairn_error *reterr);
 
+/* Test the checks of all pieces as they are stored: no key is needed. Errors: CAIRN_CORRUPT, CAIRN_IO, CAIRN_NOMEM. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_stored_check(const cairn_mem *mem, cairn_file *file,
+                                                      const cairn_disk_header *header, cairn_error *reterr);
+
 /*
  * Write a blob into an empty file and sync it. With a key, meta->nonce must be random and meta->flags have
  * CAIRN_BLOB_ENCRYPTED.
