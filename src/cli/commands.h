@@ -11,6 +11,7 @@ int cairn_cmd_serve(int argc, const char **argv);
 int cairn_cmd_verify(int argc, const char **argv);
 int cairn_cmd_model(int argc, const char **argv);
 int cairn_cmd_store(int argc, const char **argv);
+int cairn_cmd_simulate(int argc, const char **argv);
 int cairn_cmd_version(int argc, const char **argv);
 
 #endif

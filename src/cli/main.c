@@ -17,6 +17,7 @@ static const struct command {
     {"verify", cairn_cmd_verify, "prove on this machine that resuming gives what reading gives"},
     {"model", cairn_cmd_model, "make small models with random weights, to try and to test"},
     {"store", cairn_cmd_store, "look into a directory of saved conversations; verify or clean it"},
+    {"simulate", cairn_cmd_simulate, "replay traffic under several caching rules and budgets"},
     {"version", cairn_cmd_version, "name this build and its libllama"},
 };
 
@@ -49,10 +50,12 @@ int main(int argc, char **argv)
     }
     char problem[160];
     if (argc < 2) {
-        (void)snprintf(problem, sizeof problem, "a command is missing: serve, verify, model, store or version");
-    } else {
         (void)snprintf(problem, sizeof problem,
-                       "there is no command \"%.60s\"; there are serve, verify, model, store, version", name);
+                       "a command is missing: serve, verify, model, store, simulate or version");
+    } else {
+        (void)snprintf(
+            problem, sizeof problem,
+            "there is no command \"%.60s\"; there are serve, verify, model, store, simulate, version", name);
     }
     return cairn_term_usage("", problem);
 }
