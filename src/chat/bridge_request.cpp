@@ -144,7 +144,7 @@ static void part_parse(const json &part, const std::string &path, Message &messa
         wrong_type(path, "an object", part);
     }
     std::string type = string_at(part, "type", path);
-    message.mark = message.mark || has_mark(part);
+    message.mark = has_mark(part); /* of the last part: what stands inside is the caller's to find */
     const char *key = type == "refusal" ? "refusal" : type == "thinking" ? "thinking" : "text";
     if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal" &&
         type != "thinking" && type != "reasoning") {
@@ -257,7 +257,6 @@ static Message message_parse(const json &value, const std::string &path)
                "unknown role " + quoted(role) + "; known are system, developer, user, assistant and tool");
     }
     message.msg.role = plain;
-    message.mark = has_mark(value);
     const json *content = find(value, "content");
     if (content == nullptr && plain != "assistant") {
         refuse(path + ".content", "missing");
@@ -265,6 +264,7 @@ static Message message_parse(const json &value, const std::string &path)
     if (content != nullptr) {
         content_parse(*content, path + ".content", message);
     }
+    message.mark = message.mark || has_mark(value);
     calls_parse(value, path, message.msg);
     if (plain == "assistant") {
         for (const char *key : {"reasoning_content", "reasoning"}) {

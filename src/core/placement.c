@@ -73,6 +73,17 @@ static uint32_t prefer_protected(const cairn_core *core, const cairn_prompt *pro
     return cut;
 }
 
+/* The client's next mark; 0: none. Only a fast plan may cut there: exact cuts depend on the messages alone. */
+static uint32_t next_mark(const cairn_prompt *prompt, uint32_t position)
+{
+    for (uint32_t i = cairn_boundary_after(prompt, position); i < prompt->count_boundaries; i++) {
+        if ((prompt->boundaries[i].kinds & CAIRN_BOUNDARY_MARK) != 0) {
+            return prompt->boundaries[i].position;
+        }
+    }
+    return 0;
+}
+
 uint32_t cairn_placement_cut(cairn_core *core, cairn_request *request)
 {
     uint32_t cut = cairn_boundary_cut(&core->options, request->prompt, request->position, &request->boundary);
@@ -81,6 +92,7 @@ uint32_t cairn_placement_cut(cairn_core *core, cairn_request *request)
         uint32_t least = request->position == 0 ? 1 : NEAR;
         cut = nearer(request->position, request->tail, cut, least);
         cut = nearer(request->position, request->branch, cut, least);
+        cut = nearer(request->position, next_mark(request->prompt, request->position), cut, least);
     }
     return cut;
 }
