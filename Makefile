@@ -15,7 +15,7 @@ SELECT = $(if $(TESTS),-R '$(TESTS)')
 export MODEL PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build build-release demo run test bench test-asan test-tsan test-fresh format format-check tidy clean
+.PHONY: help setup build build-release demo run test bench results test-asan test-tsan test-fresh format format-check tidy clean screenshots
 
 help:
 	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
@@ -24,8 +24,10 @@ help:
 	@echo 'make setup        install what is missing: packages by apt-get, then by npm'
 	@echo 'make build        build for work and tests into build/dev'
 	@echo 'make bench        build, and run the benchmarks'
+	@echo 'make results      replay all traffic in the simulator; writes docs/results/policies.md'
 	@echo 'make test-asan    all tests with address and undefined behaviour sanitizers'
 	@echo 'make test-tsan    all tests with the thread sanitizer'
+	@echo 'make screenshots  pictures of the page into docs/images (needs chromium)'
 	@echo 'make test-fresh   demo and test in a minimal Debian 12 made for it (needs root and debootstrap)'
 	@echo 'make format       apply clang-format-14      make tidy    run clang-tidy-14'
 	@echo 'make clean        remove build/ (the npm packages stay)'
@@ -50,8 +52,16 @@ run: build-release
 test: build
 	@ctest --test-dir build/dev --output-on-failure -j 2 $(SELECT)
 
+results: build
+	@build/dev/bin/cairn simulate traces/*.jsonl.zst --scenario all --report docs/results
+
 bench: build-release
 	@tools/bench
+
+screenshots: build
+	@build/dev/bin/cairn model synth -o build/dev/web/model.gguf >/dev/null
+	@CAIRN_WEB_TESTS=1 CAIRN_TEST_PROGRAM=$(CURDIR)/build/dev/bin/cairn CAIRN_TEST_MODEL=$(CURDIR)/build/dev/web/model.gguf \
+		node tests/web/screenshots.mjs docs/images
 
 test-asan: setup
 	@$(CONFIGURE) --preset asan

@@ -27,6 +27,23 @@ static void write_text(const cairn_llama_vocab *vocab, const cairn_token *tokens
     text[used] = '\0';
 }
 
+static uint32_t at_most(uint32_t count)
+{
+    return count < CAIRN_EXCERPT_TOKENS ? count : CAIRN_EXCERPT_TOKENS;
+}
+
+void cairn_excerpt_sides(cairn_excerpt *excerpt, const cairn_llama_vocab *vocab, const cairn_token *known,
+                         uint32_t count_known, const cairn_token *given, uint32_t count_given,
+                         uint32_t position)
+{
+    uint32_t back = at_most(position);
+    excerpt->there = true;
+    excerpt->position = position;
+    write_text(vocab, given + (position - back), back, excerpt->before);
+    write_text(vocab, known + position, at_most(count_known - position), excerpt->known);
+    write_text(vocab, given + position, at_most(count_given - position), excerpt->given);
+}
+
 void cairn_excerpt_take(cairn_excerpt *excerpt, const cairn_cache *cache, const cairn_llama_vocab *vocab,
                         const cairn_prompt *prompt)
 {
@@ -35,14 +52,12 @@ void cairn_excerpt_take(cairn_excerpt *excerpt, const cairn_cache *cache, const 
     uint32_t count = cairn_cache_beside(cache, prompt, &position, known, CAIRN_EXCERPT_TOKENS);
     if (count == 0 || position >= prompt->count)
         return;
-    uint32_t back = position < CAIRN_EXCERPT_TOKENS ? position : CAIRN_EXCERPT_TOKENS;
-    uint32_t left = prompt->count - position;
+    uint32_t back = at_most(position);
     excerpt->there = true;
     excerpt->position = position;
     write_text(vocab, prompt->tokens + (position - back), back, excerpt->before);
     write_text(vocab, known, count, excerpt->known);
-    write_text(vocab, prompt->tokens + position, left < CAIRN_EXCERPT_TOKENS ? left : CAIRN_EXCERPT_TOKENS,
-               excerpt->given);
+    write_text(vocab, prompt->tokens + position, at_most(prompt->count - position), excerpt->given);
 }
 
 /* --- what it suggests -------------------------------------------------------------------------------------------- */

@@ -39,7 +39,7 @@ function Message({ node, busy, on }) {
         </div>
         ${text !== null ? html`<textarea aria-label=${`Edit: ${name}`} value=${text} onInput=${(event) => setText(event.target.value)}></textarea>
             <div class="row"><button class="main" onClick=${save}>Send the edited message</button><button onClick=${() => setText(null)}>Cancel</button></div>`
-        : html`${node.reasoning ? html`<details><summary>Reasoning</summary><div class="text">${node.reasoning}</div></details>` : null}
+        : html`${node.reasoning ? html`<details open=${node.text === ''}><summary>Reasoning</summary><div class="text">${node.reasoning}</div></details>` : null}
             <div class="text" tabindex=${node.text.length > 600 ? '0' : undefined}>${node.text}${node.open ? '…' : ''}</div>`}
         ${node.problem ? html`<p class="warn" role="alert">${node.problem}</p>` : null}
         ${node.record ? html`<div class="served"><${Bar} record=${node.record} thin=${true} /><span class="quiet num">${headline(node.record)}. ${why(node.record)}</span></div>` : null}
@@ -54,6 +54,7 @@ export function Chat({ model }) {
     const [busy, setBusy] = useState(false);
     const [draft, setDraft] = useState('');
     const [length, setLength] = useState(64);
+    const [thinking, setThinking] = useState(false);
     const show = () => redraw((n) => n + 1);
     const path = shownPath(root.current);
 
@@ -66,7 +67,7 @@ export function Chat({ model }) {
         try {
             const response = await fetch('/v1/chat/completions', {
                 method: 'POST', headers: { 'content-type': 'application/json', ...headers() }, signal: control.current.signal,
-                body: JSON.stringify({ messages: messagesTo(last), stream: true, max_tokens: Math.max(1, Number(length) || 64), cairn: { explain: true } }),
+                body: JSON.stringify({ messages: messagesTo(last), stream: true, max_tokens: Math.max(1, Number(length) || 64), chat_template_kwargs: { enable_thinking: thinking }, cairn: { explain: true } }),
             });
             if (!response.ok) {
                 const body = await response.json().catch(() => null);
@@ -144,7 +145,8 @@ export function Chat({ model }) {
             }}></textarea>
         <div class="row"><button class="main" id="send" disabled=${busy || draft.trim() === ''} onClick=${send}>Send</button>
             ${busy ? html`<button onClick=${() => control.current?.abort()}>Stop</button>` : null}
-            <span class="end"><label for="length">Tokens at most </label><input id="length" type="number" min="1" max="100000" style="width:6rem" value=${length} onInput=${(event) => setLength(event.target.value)} /></span></div>
+            <span class="end"><label><input type="checkbox" checked=${thinking} onChange=${(event) => setThinking(event.target.checked)} /> Reasoning</label>
+                <label for="length">Tokens at most </label><input id="length" type="number" min="1" max="100000" style="width:6rem" value=${length} onInput=${(event) => setLength(event.target.value)} /></span></div>
         ${path.length > 0 && !busy ? html`<p><button class="plain" onClick=${() => {
             root.current = newConversation();
             show();

@@ -53,10 +53,10 @@ function draw(canvas, picture, height, chosen) {
             const x = ((position - begin) / (end - begin)) * width;
             const strength = Math.sqrt(Math.max(0, ms) / biggest);
             const mark = Math.min(tall - 1, Math.max(3, Math.min(tall - 1, 30) * (0.35 + 0.65 * strength)));
+            c.fillStyle = color.card;
+            c.fillRect(Math.max(0, x - 3.5), r.y0 * height, 4, mark + 1);
             c.fillStyle = color.mark;
-            c.globalAlpha = 0.45 + 0.55 * strength;
-            c.fillRect(Math.max(0, x - 2), r.y0 * height, 2, mark);
-            c.globalAlpha = 1;
+            c.fillRect(Math.max(0, x - 2.5), r.y0 * height, 2, mark);
         }
         if (r.node.more && tall > 12 && (r.x1 - r.x0) * width > 60) {
             c.fillStyle = color.text;
@@ -145,7 +145,7 @@ export function Icicle({ cache, scheme }) {
     const total = cache?.tree?.total ?? 0;
     return html`<section class="wide" id="paths" aria-labelledby="paths-head">
         <div class="row"><h2 id="paths-head">Known paths</h2>
-            <span class="legend"><span><i class="c-slot"></i>in a slot</span><span><i class="c-ram"></i>in memory</span><span><i class="c-known"></i>known only</span><span>dark ticks: checkpoints, taller when they save more</span></span>
+            <span class="legend"><span><i class="c-slot"></i>in a slot</span><span><i class="c-ram"></i>in memory</span><span><i class="c-known"></i>known only</span><span>ticks: checkpoints, taller when they save more</span></span>
             <span class="end small quiet num">${some(Math.max(0, total - 1), 'piece')}${cache?.tree?.cut ? ' and more' : ''}</span>
             ${top ? html`<button onClick=${() => setTop(null)}>Show all</button>` : null}
         </div>

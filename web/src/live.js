@@ -7,6 +7,7 @@ import { bytes, count, some } from './words.js';
 
 const html = htm.bind(h);
 export const SAMPLES_MAX = 600;
+const SPAN_MIN_S = 60;
 
 function Slot({ number, work, limit }) {
     if (!work) {
@@ -68,12 +69,12 @@ function Chart({ title, series, data, format, scheme }) {
         const axis = { stroke: css('quiet'), grid: { stroke: css('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif' };
         const width = () => Math.max(180, place.current.clientWidth);
         chart.current = new uPlot({
-            width: width(), height: 130, cursor: { y: false }, legend: { live: false },
-            scales: { y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] } },
-            axes: [{ ...axis, space: 70 }, { ...axis, size: 62, space: 30, values: (_, list) => list.map(format) }],
+            width: width(), height: 120, cursor: { y: false }, legend: { live: false },
+            scales: { x: { range: (_, low, high) => [Math.min(low, high - SPAN_MIN_S), high] }, y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] } },
+            axes: [{ ...axis, size: 24, space: 90, values: (_, list) => list.map((at) => new Date(at * 1000).toTimeString().slice(0, 8)) }, { ...axis, size: 62, space: 30, values: (_, list) => list.map(format) }],
             series: [{}, ...series.map((one) => ({ label: one.label, stroke: css(one.color), fill: `${css(one.color)}22`, width: 1.5, points: { show: false } }))],
         }, data, place.current);
-        const watcher = new ResizeObserver(() => chart.current.setSize({ width: width(), height: 130 }));
+        const watcher = new ResizeObserver(() => chart.current.setSize({ width: width(), height: 120 }));
         watcher.observe(place.current);
         return () => {
             watcher.disconnect();

@@ -129,8 +129,8 @@ function Page() {
         <main>
             ${locked ? html`<section class="wide"><p>Give an API key above to see its requests and to write with the model. Each key sees its own requests and paths only.</p></section>` : html`
             <${Icicle} cache=${cache} scheme=${scheme} />
-            <div class="column"><${Chat} model=${hello?.model ?? ''} /></div>
-            <div class="column"><${Requests} list=${requests} /><${Slots} hello=${hello} state=${state} /><${Tiers} state=${state} cache=${cache} /><${Series} samples=${samples} scheme=${scheme} /></div>`}
+            <div class="column"><${Chat} model=${hello?.model ?? ''} /><${Slots} hello=${hello} state=${state} /><${Tiers} state=${state} cache=${cache} /></div>
+            <div class="column"><${Requests} list=${requests} /><${Series} samples=${samples} scheme=${scheme} /></div>`}
         </main>`;
 }
 

@@ -41,6 +41,9 @@ export function parts(record) {
     ];
 }
 
+// Fewer tokens in common than this are only the template's opening words.
+const FAMILIAR_TOKENS = 32;
+
 // One line about what a request reused.
 export function headline(record) {
     const { reused, read, prompt_tokens: all } = record;
@@ -56,6 +59,12 @@ export function why(record) {
     const beyond = record.read - record.least;
     if (reason.word === 'none') {
         return beyond > 0 ? 'Resumed at the nearest state; what lies between it and the change was read.' : 'Resumed as far as any cache could.';
+    }
+    if (record.divergence.position < FAMILIAR_TOKENS) {
+        return record.reused === 0 && record.read > FAMILIAR_TOKENS ? 'A new conversation: next to nothing of it was known.' : 'Next to nothing of it was known.';
+    }
+    if (reason.word === 'never-taken' && record.reused > 0 && beyond <= FAMILIAR_TOKENS) {
+        return `Resumed ${some(beyond, 'token')} before the change; no state was saved nearer.`;
     }
     const text = `${reason.text[0].toUpperCase()}${reason.text.slice(1)}`;
     const at = reason.position > 0 ? ` (the state after ${some(reason.position, 'token')})` : '';
