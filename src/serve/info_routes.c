@@ -22,9 +22,9 @@ void cairn_route_health(cairn_serve *serve, const cairn_http_request *request, c
     }
 }
 
-void cairn_route_models(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+/* The model with the fields of both OpenAI's and Anthropic's clients. */
+static json_t *model_json(const cairn_serve *serve)
 {
-    (void)request;
     cairn_llama_facts facts;
     cairn_llama_facts_get(serve->options.vocab, &facts);
     const cairn_engine_info *info = &serve->options.engine->info;
@@ -35,7 +35,31 @@ void cairn_route_models(cairn_serve *serve, const cairn_http_request *request, c
                   (json_int_t)facts.weight_bytes);
     json_t *model = json_pack("{s:o, s:s, s:I, s:s, s:o}", "id", name_json(serve), "object", "model",
                               "created", (json_int_t)serve->started_s, "owned_by", "cairn", "meta", meta);
-    cairn_reply_json(reply, json_pack("{s:s, s:[o]}", "object", "list", "data", model));
+    char time[CAIRN_CLOCK_TEXT];
+    cairn_clock_print(serve->started_s * 1000, time);
+    json_object_set_new(model, "type", json_string("model"));
+    json_object_set_new(model, "display_name", name_json(serve));
+    json_object_set_new(model, "created_at", json_string(time));
+    return model;
+}
+
+void cairn_route_models(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    (void)request;
+    cairn_reply_json(reply,
+                     json_pack("{s:s, s:[o], s:b, s:o, s:o}", "object", "list", "data", model_json(serve),
+                               "has_more", 0, "first_id", name_json(serve), "last_id", name_json(serve)));
+}
+
+void cairn_route_one_model(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    const char *name = strrchr(request->path, '/') + 1;
+    if (strcmp(name, serve->options.model_name) == 0) {
+        cairn_reply_json(reply, model_json(serve));
+        return;
+    }
+    cairn_api_error_set(&reply->error, 404, "not_found_error", "model_not_found",
+                        "There is no model %.64s here; GET /v1/models tells which there is.", name);
 }
 
 void cairn_route_metrics(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)

@@ -10,6 +10,7 @@ static const cairn_route table[] = {
     {"GET", "/health", cairn_route_health, true},
     {"GET", "/v1/health", cairn_route_health, true},
     {"GET", "/v1/models", cairn_route_models, false},
+    {"GET", "/v1/models/*", cairn_route_one_model, false},
     {"GET", "/models", cairn_route_models, false},
     {"POST", "/v1/chat/completions", cairn_route_chat, false},
     {"POST", "/chat/completions", cairn_route_chat, false},

@@ -186,6 +186,15 @@ test('the tool runner goes several turns, threads or not', async () => {
     assert.ok(calls >= 1);
 });
 
+test('models are listed', async () => {
+    const list = await client.models.list();
+    assert.equal(list.data[0].id, model);
+    const one = await client.models.retrieve(model);
+    assert.equal(one.type, 'model');
+    assert.equal(one.display_name, model);
+    assert.ok(Date.parse(one.created_at) > 0);
+});
+
 test('HEAD of any path is 200 or 404, without a body', async () => {
     for (const path of ['/', '/api/hello', '/v1/messages', '/v1/models']) {
         const response = await fetch(server.url + path, { method: 'HEAD', headers: { 'x-api-key': key } });

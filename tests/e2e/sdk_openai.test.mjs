@@ -43,6 +43,8 @@ function okUsage(usage) {
 test('models are listed', async () => {
     const list = await client.models.list();
     assert.equal(list.data[0].id, model);
+    assert.equal((await client.models.retrieve(model)).object, 'model');
+    await assert.rejects(client.models.retrieve('another'), (error) => error instanceof OpenAI.NotFoundError && error.code === 'model_not_found');
 });
 
 test('chat: whole and streamed are the same answer', async () => {
