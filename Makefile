@@ -7,6 +7,7 @@
 MODEL ?=
 PORT ?= 8080
 TESTS ?=
+ARGS ?=
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CAIRN_LLAMA ?= $(if $(filter x86_64,$(shell uname -m)),npm,source)
 CONFIGURE = cmake -DCAIRN_LLAMA=$(CAIRN_LLAMA)
@@ -15,7 +16,7 @@ SELECT = $(if $(TESTS),-R '$(TESTS)')
 export MODEL PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build build-release demo run test bench results test-asan test-tsan test-fresh format format-check tidy clean screenshots
+.PHONY: help setup build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh format format-check tidy clean screenshots
 
 help:
 	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
@@ -23,7 +24,8 @@ help:
 	@echo 'make test         build, and run all tests (TESTS=name for some)'
 	@echo 'make setup        install what is missing: packages by apt-get, then by npm'
 	@echo 'make build        build for work and tests into build/dev'
-	@echo 'make bench        build, and run the benchmarks'
+	@echo 'make bench        build, and run the benchmarks (MODEL=file.gguf, BIG=0.8b for the large synthetic one too)'
+	@echo 'make bench-peers  side by side with llama-server, built once from the same source (ARGS=--quick: two minutes)'
 	@echo 'make results      replay all traffic in the simulator; writes docs/results/policies.md'
 	@echo 'make test-asan    all tests with address and undefined behaviour sanitizers'
 	@echo 'make test-tsan    all tests with the thread sanitizer'
@@ -56,7 +58,10 @@ results: build
 	@build/dev/bin/cairn simulate traces/*.jsonl.zst --scenario all --report docs/results
 
 bench: build-release
-	@tools/bench
+	@tools/bench $(ARGS)
+
+bench-peers: build-release
+	@tools/bench-peers $(ARGS)
 
 screenshots: build
 	@build/dev/bin/cairn model synth -o build/dev/web/model.gguf >/dev/null
