@@ -74,6 +74,9 @@ typedef struct cairn_piece {
     const cairn_token *tokens; /* cairn_token[count], borrowed for the call                         */
     uint32_t count;            /* 1 <= count <= batch_tokens_max                                    */
     cairn_logits logits;
+    bool settle; /* a prompt was cut behind this piece: leave the slot as setting its state would leave it, */
+                 /* so that it goes on with the same bits whether it was read or put back. It matters only */
+                 /* to engines with windows (their rows are put back in another order than read)           */
 } cairn_piece;
 
 typedef struct cairn_rows_size {

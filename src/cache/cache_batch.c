@@ -19,7 +19,8 @@ static void piece_of(const cairn_request *request, cairn_piece *ret_piece)
                                    .begin = read->begin,
                                    .tokens = request->prompt.tokens + read->begin,
                                    .count = read->end - read->begin,
-                                   .logits = last ? CAIRN_LOGITS_LAST : CAIRN_LOGITS_NONE};
+                                   .logits = last ? CAIRN_LOGITS_LAST : CAIRN_LOGITS_NONE,
+                                   .settle = true};
     } else {
         *ret_piece = (cairn_piece){.slot = request->slot,
                                    .begin = request->length,

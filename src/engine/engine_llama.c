@@ -42,6 +42,7 @@ void llama_slot_reset(llama_engine *e, llama_slot *slot)
     slot->used = false;
     slot->length = 0;
     slot->window_low = 0;
+    slot->window_base = 0;
     slot->state_set = true;
     slot->hollow = false;
     slot->broken = false;
@@ -63,6 +64,12 @@ static bool window_holds(const llama_engine *e, const llama_slot *slot, uint32_t
 {
     uint32_t needed = length > e->window_tokens ? length - e->window_tokens : 0;
     llama_pos lowest = llama_memory_seq_pos_min(slot->memory, LLAMA_SEQ_LIVE);
+    /* Once the ring has come round, rows that are cut off leave holes at its beginning, which are filled first. */
+    uint32_t before = slot->window_base < e->window_tokens ? slot->window_base : e->window_tokens;
+    bool round =
+        slot->length - slot->window_base + before > 2 * e->window_tokens + e->options.ubatch_tokens_max;
+    if (round && !e->options.swa_full)
+        return false;
     return lowest >= 0 && (uint32_t)lowest <= needed && slot->window_low <= needed;
 }
 
@@ -98,6 +105,8 @@ static cairn_status cut(llama_engine *e, llama_slot *slot, uint32_t length, cair
             status = llama_refused(reterr, CAIRN_ENGINE, "engine/trim");
     }
     slot->length = length;
+    if (slot->window_base > length)
+        slot->window_base = length;
     slot->state_set = exact;
     slot->broken = status != CAIRN_OK;
     return status;
@@ -244,6 +253,32 @@ static cairn_status decode_piece(llama_engine *e, const cairn_piece *piece, cair
     return check_answer(e, slot, piece, reterr);
 }
 
+/*
+ * Windows: reading fills a ring of cells one after the other, setting a state fills it from the first cell on, and sums
+ * run in the order of cells. So where prompts are cut the window goes out and in again: then what follows is computed
+ * in one order, whether the tokens before were read or put back. libllama frees all cells of the sequence before it
+ * reads a state, and searches from the lowest one freed, which is the first.
+ */
+static cairn_status settle(llama_engine *e, llama_slot *slot, cairn_error *reterr)
+{
+    const char *where = "engine/settle";
+    if (!e->settle_buffer || slot->length <= e->window_tokens)
+        return CAIRN_OK;
+    size_t size =
+        llama_state_seq_get_size_ext(slot->context, LLAMA_SEQ_LIVE, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
+    if (size > e->settle_bytes)
+        return cairn_error_set(reterr, CAIRN_ENGINE, where, "a window of %zu bytes; %llu were expected", size,
+                               (unsigned long long)e->settle_bytes);
+    if (llama_state_seq_get_data_ext(slot->context, e->settle_buffer, size, LLAMA_SEQ_LIVE,
+                                     LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != size ||
+        llama_state_seq_set_data_ext(slot->context, e->settle_buffer, size, LLAMA_SEQ_LIVE,
+                                     LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != size)
+        return llama_refused(reterr, CAIRN_ENGINE, where);
+    slot->window_low = slot->length - e->window_tokens;
+    slot->window_base = slot->length;
+    return CAIRN_OK;
+}
+
 /* After a failure: rows [0, begin) stay where they are worth something, else the slots are broken. */
 static void take_back(llama_engine *e, const cairn_piece *pieces, uint32_t count, cairn_status status)
 {
@@ -281,12 +316,17 @@ static cairn_status llama_decode_pieces(cairn_engine *engine, const cairn_piece 
         return status;
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++)
         status = decode_piece(e, &pieces[i], reterr);
+    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
+        llama_slot *slot = &e->slots[pieces[i].slot];
+        note_length(e, slot, pieces[i].begin + pieces[i].count);
+        if (pieces[i].settle)
+            status = settle(e, slot, reterr);
+    }
     if (status != CAIRN_OK) {
         take_back(e, pieces, count, status);
         return status;
     }
     for (uint32_t i = 0; i < count; i++) {
-        note_length(e, &e->slots[pieces[i].slot], pieces[i].begin + pieces[i].count);
         e->answers[i] = (llama_answer){pieces[i].slot, pieces[i].count, pieces[i].logits};
         e->tokens_decoded += pieces[i].count;
     }
@@ -387,6 +427,7 @@ static cairn_status llama_state_set(cairn_engine *engine, uint32_t slot_index, u
     slot->state_set = true;
     slot->hollow = false;
     slot->window_low = length > e->window_tokens ? length - e->window_tokens : 0;
+    slot->window_base = length;
     return CAIRN_OK;
 }
 

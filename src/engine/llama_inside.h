@@ -27,11 +27,12 @@ typedef struct llama_slot {
     struct llama_context *context;
     llama_memory_t memory;
     uint32_t length;
-    uint32_t window_low; /* windows: rows before this one may be gone                     */
-    bool state_set;      /* the next decode may begin                                  */
-    bool hollow;         /* LLAMA_SPLIT_WHOLE: rows are promised, the state brings them */
-    bool broken;         /* only reset helps, and it clears the cells' contents, too   */
-    bool used;           /* something was put in since the last reset */
+    uint32_t window_low;  /* windows: rows before this one may be gone                    */
+    uint32_t window_base; /* windows: the length at which their cells were last in order  */
+    bool state_set;       /* the next decode may begin                                  */
+    bool hollow;          /* LLAMA_SPLIT_WHOLE: rows are promised, the state brings them */
+    bool broken;          /* only reset helps, and it clears the cells' contents, too   */
+    bool used;            /* something was put in since the last reset */
 } llama_slot;
 
 typedef struct llama_answer {
@@ -60,6 +61,8 @@ typedef struct llama_engine {
     uint64_t hollow_bytes;
     uint8_t *sound_state; /* a state without NaN, of a few tokens; NULL where there are no cells */
     uint64_t sound_bytes;
+    uint8_t *settle_buffer; /* uint8_t[settle_bytes]: a window on its way out and back in; NULL: no need */
+    uint64_t settle_bytes;
     uint64_t cell_bytes; /* size of a state where it is fixed; else 0 */
     void *threads_pool, *threads_pool_batch;
     atomic_bool interrupted;

@@ -188,6 +188,7 @@ static void release_arrays(llama_engine *e)
     cairn_mem_array_release(e->mem, e->wanted, batch, sizeof *e->wanted);
     cairn_mem_release(e->mem, e->hollow_state, (size_t)e->hollow_bytes);
     cairn_mem_release(e->mem, e->sound_state, (size_t)e->sound_bytes);
+    cairn_mem_release(e->mem, e->settle_buffer, (size_t)e->settle_bytes);
 }
 
 void llama_unmake(llama_engine *e)
@@ -243,7 +244,7 @@ static llama_split choose_split(const llama_engine *e, const llama_slot *slot)
 static cairn_status probe_decode(llama_engine *e, uint32_t begin, uint32_t count, cairn_error *reterr)
 {
     cairn_token tokens[PROBE_TOKENS] = {0, 1, 0, 1};
-    cairn_piece piece = {0, begin, tokens, count, CAIRN_LOGITS_LAST};
+    cairn_piece piece = {0, begin, tokens, count, CAIRN_LOGITS_LAST, true};
     return llama_engine_ops.decode(&e->head, &piece, 1, reterr);
 }
 
@@ -288,6 +289,23 @@ static cairn_status take_sound(llama_engine *e, cairn_error *reterr)
     return CAIRN_OK;
 }
 
+/* Room for one window on its way out and back in (see settle in engine_llama.c). */
+static cairn_status make_settle(llama_engine *e, cairn_error *reterr)
+{
+    cairn_mem_release(e->mem, e->settle_buffer, (size_t)e->settle_bytes);
+    e->settle_buffer = NULL;
+    e->settle_bytes = 0;
+    if (e->split != LLAMA_SPLIT_WINDOW || e->options.swa_full ||
+        e->window_tokens >= e->head.info.slot_tokens_max)
+        return CAIRN_OK;
+    e->settle_buffer = cairn_mem_alloc(e->mem, (size_t)e->head.info.state_bytes_max);
+    if (!e->settle_buffer)
+        return cairn_error_set(reterr, CAIRN_NOMEM, "engine/new", "a window of %llu bytes",
+                               (unsigned long long)e->head.info.state_bytes_max);
+    e->settle_bytes = e->head.info.state_bytes_max;
+    return CAIRN_OK;
+}
+
 /* Decode a few tokens in slot 0, look at sizes, and leave the slot empty. */
 static cairn_status measure(llama_engine *e, cairn_error *reterr)
 {
@@ -305,6 +323,8 @@ static cairn_status measure(llama_engine *e, cairn_error *reterr)
     e->split = choose_split(e, slot);
     measure_states(e, partial, full);
     status = take_sound(e, reterr);
+    if (status == CAIRN_OK)
+        status = make_settle(e, reterr);
     if (status != CAIRN_OK)
         return status;
     status = llama_rows_measure(e, reterr);

@@ -68,7 +68,7 @@ static int tear_down(void **state)
 
 static cairn_status decode(cairn_engine *engine, uint32_t slot, const cairn_token *tokens, uint32_t count)
 {
-    cairn_piece piece = {slot, engine->ops->length(engine, slot), tokens, count, CAIRN_LOGITS_LAST};
+    cairn_piece piece = {slot, engine->ops->length(engine, slot), tokens, count, CAIRN_LOGITS_LAST, true};
     return engine->ops->decode(engine, &piece, 1, NULL);
 }
 
@@ -275,8 +275,8 @@ static void several_slots_in_one_decode_equal_one_at_a_time(void **unused)
     float *a = cold(e, shared.tokens, 0, 40), *b = cold(e, shared.tokens + 9, 0, 7);
     e->ops->reset(e, 0);
     e->ops->reset(e, 1);
-    cairn_piece pieces[2] = {{0, 0, shared.tokens, 40, CAIRN_LOGITS_LAST},
-                             {1, 0, shared.tokens + 9, 7, CAIRN_LOGITS_ALL}};
+    cairn_piece pieces[2] = {{0, 0, shared.tokens, 40, CAIRN_LOGITS_LAST, false},
+                             {1, 0, shared.tokens + 9, 7, CAIRN_LOGITS_ALL, false}};
     assert_ok(e->ops->decode(e, pieces, 2, NULL));
     assert_true(same(e, a, e->ops->logits(e, 0, 39)));
     assert_true(same(e, b, e->ops->logits(e, 1, 6)));
@@ -473,8 +473,8 @@ static void wrong_calls_change_nothing(void **unused)
     e->ops->reset(e, 0);
     float *right = cold(e, shared.tokens, 10, 20);
     read_to(e, 0, shared.tokens, 10);
-    cairn_piece pieces[2] = {{0, 9, shared.tokens, 1, CAIRN_LOGITS_LAST},
-                             {0, 10, shared.tokens, 1, CAIRN_LOGITS_LAST}};
+    cairn_piece pieces[2] = {{0, 9, shared.tokens, 1, CAIRN_LOGITS_LAST, false},
+                             {0, 10, shared.tokens, 1, CAIRN_LOGITS_LAST, false}};
     assert_status(e->ops->decode(e, pieces, 1, NULL), CAIRN_INVALID);
     pieces[0] = pieces[1];
     assert_status(e->ops->decode(e, pieces, 2, NULL), CAIRN_INVALID);
@@ -482,9 +482,9 @@ static void wrong_calls_change_nothing(void **unused)
     assert_status(decode(e, 0, &outside, 1), CAIRN_INVALID);
     outside = -1;
     assert_status(decode(e, 0, &outside, 1), CAIRN_INVALID);
-    pieces[0] = (cairn_piece){9, 0, shared.tokens, 1, CAIRN_LOGITS_LAST};
+    pieces[0] = (cairn_piece){9, 0, shared.tokens, 1, CAIRN_LOGITS_LAST, false};
     assert_status(e->ops->decode(e, pieces, 1, NULL), CAIRN_INVALID);
-    pieces[0] = (cairn_piece){0, 10, shared.tokens, BATCH + 1, CAIRN_LOGITS_LAST};
+    pieces[0] = (cairn_piece){0, 10, shared.tokens, BATCH + 1, CAIRN_LOGITS_LAST, false};
     assert_status(e->ops->decode(e, pieces, 1, NULL), CAIRN_INVALID);
     assert_true(same(e, right, read_to(e, 0, shared.tokens, 20)));
     free(right);
@@ -500,7 +500,7 @@ static void a_slot_holds_exactly_its_tokens(void **unused)
     e->ops->reset(e, 0);
     read_to(e, 0, many, CONTEXT);
     cairn_error error;
-    cairn_piece piece = {0, CONTEXT, many, 1, CAIRN_LOGITS_LAST};
+    cairn_piece piece = {0, CONTEXT, many, 1, CAIRN_LOGITS_LAST, true};
     assert_status(e->ops->decode(e, &piece, 1, &error), CAIRN_LIMIT);
     assert_non_null(strstr(error.detail, "513"));
     assert_int_equal(e->ops->length(e, 0), CONTEXT);
@@ -571,7 +571,7 @@ static void nan_is_an_error_and_leaves_no_trace(void **unused)
     bytes state = take_state(e, 0), poisoned = copy_of(state);
     memset(poisoned.at + poisoned.size - 256, 0xff, 256); /* the end of the last layer's cell */
     assert_ok(put_state(e, 0, 100, poisoned));
-    cairn_piece piece = {0, 100, shared.tokens + 100, 20, CAIRN_LOGITS_LAST};
+    cairn_piece piece = {0, 100, shared.tokens + 100, 20, CAIRN_LOGITS_LAST, true};
     assert_status(e->ops->decode(e, &piece, 1, &error), CAIRN_ENGINE);
     assert_non_null(strstr(error.detail, "NaN"));
     assert_status(decode(e, 0, shared.tokens, 1), CAIRN_ENGINE); /* until reset */
@@ -627,8 +627,8 @@ static void an_interrupt_from_another_thread_keeps_the_rows_before(void **unused
     while (status == CAIRN_OK) { /* until it is noticed, wherever that is */
         e->ops->trim(e, 0, 64, NULL);
         assert_ok(put_state(e, 0, 64, state));
-        cairn_piece pieces[2] = {{0, 64, shared.tokens + 64, 64, CAIRN_LOGITS_NONE},
-                                 {1, 0, shared.tokens, 64, CAIRN_LOGITS_NONE}};
+        cairn_piece pieces[2] = {{0, 64, shared.tokens + 64, 64, CAIRN_LOGITS_NONE, false},
+                                 {1, 0, shared.tokens, 64, CAIRN_LOGITS_NONE, false}};
         e->ops->reset(e, 1);
         status = e->ops->decode(e, pieces, 2, NULL);
     }

@@ -51,7 +51,8 @@ static void stop(rig *r)
 
 static cairn_status decode(rig *r, uint32_t slot, const cairn_token *tokens, uint32_t count)
 {
-    cairn_piece piece = {slot, r->engine->ops->length(r->engine, slot), tokens, count, CAIRN_LOGITS_LAST};
+    cairn_piece piece = {slot, r->engine->ops->length(r->engine, slot), tokens, count, CAIRN_LOGITS_LAST,
+                         false};
     return r->engine->ops->decode(r->engine, &piece, 1, NULL);
 }
 
@@ -149,7 +150,7 @@ static void the_largest_logit_is_the_greedy_token(void **unused)
     (void)unused;
     rig r;
     start(&r, NULL);
-    cairn_piece piece = {0, 0, r.tokens, 64, CAIRN_LOGITS_ALL};
+    cairn_piece piece = {0, 0, r.tokens, 64, CAIRN_LOGITS_ALL, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_OK);
     for (uint32_t i = 0; i < 64; i++) {
         const float *logits = r.engine->ops->logits(r.engine, 0, i);
@@ -173,11 +174,11 @@ static void logits_that_were_not_asked_for_are_not_there(void **unused)
     (void)unused;
     rig r;
     start(&r, NULL);
-    cairn_piece piece = {0, 0, r.tokens, 8, CAIRN_LOGITS_LAST};
+    cairn_piece piece = {0, 0, r.tokens, 8, CAIRN_LOGITS_LAST, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_OK);
     assert_null(r.engine->ops->logits(r.engine, 0, 6));
     assert_non_null(r.engine->ops->logits(r.engine, 0, 7));
-    piece = (cairn_piece){0, 8, r.tokens, 8, CAIRN_LOGITS_NONE};
+    piece = (cairn_piece){0, 8, r.tokens, 8, CAIRN_LOGITS_NONE, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_OK);
     assert_null(r.engine->ops->logits(r.engine, 0, 7));
     stop(&r);
@@ -505,7 +506,8 @@ static void sharing_a_decode_shows_when_asked_for(void **unused)
     read_to(&r, 0, r.tokens, 64, 64);
     uint64_t alone = cairn_replica_digest(r.engine, 0, 63);
     r.engine->ops->reset(r.engine, 0);
-    cairn_piece pieces[2] = {{0, 0, r.tokens, 64, CAIRN_LOGITS_LAST}, {1, 0, r.tokens, 5, CAIRN_LOGITS_LAST}};
+    cairn_piece pieces[2] = {{0, 0, r.tokens, 64, CAIRN_LOGITS_LAST, false},
+                             {1, 0, r.tokens, 5, CAIRN_LOGITS_LAST, false}};
     assert_int_equal(r.engine->ops->decode(r.engine, pieces, 2, NULL), CAIRN_OK);
     assert_int_not_equal(cairn_replica_digest(r.engine, 0, 63), alone);
     assert_int_equal(cairn_replica_pure(r.engine, 0, 63), cold(&r, 64));
@@ -700,16 +702,17 @@ static void breaking_the_contract_is_counted(void **unused)
     rig r;
     start(&r, NULL);
     uint8_t state[64];
-    cairn_piece piece = {0, 5, r.tokens, 1, CAIRN_LOGITS_LAST};
+    cairn_piece piece = {0, 5, r.tokens, 1, CAIRN_LOGITS_LAST, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_INVALID);
-    piece = (cairn_piece){0, 0, r.tokens, 65, CAIRN_LOGITS_LAST};
+    piece = (cairn_piece){0, 0, r.tokens, 65, CAIRN_LOGITS_LAST, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_INVALID);
-    piece = (cairn_piece){7, 0, r.tokens, 1, CAIRN_LOGITS_LAST};
+    piece = (cairn_piece){7, 0, r.tokens, 1, CAIRN_LOGITS_LAST, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_INVALID);
     cairn_token outside = VOCAB;
-    piece = (cairn_piece){0, 0, &outside, 1, CAIRN_LOGITS_LAST};
+    piece = (cairn_piece){0, 0, &outside, 1, CAIRN_LOGITS_LAST, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_INVALID);
-    cairn_piece twice[2] = {{0, 0, r.tokens, 1, CAIRN_LOGITS_LAST}, {0, 0, r.tokens, 1, CAIRN_LOGITS_LAST}};
+    cairn_piece twice[2] = {{0, 0, r.tokens, 1, CAIRN_LOGITS_LAST, false},
+                            {0, 0, r.tokens, 1, CAIRN_LOGITS_LAST, false}};
     assert_int_equal(r.engine->ops->decode(r.engine, twice, 2, NULL), CAIRN_INVALID);
     assert_int_equal(r.engine->ops->state_get(r.engine, 0, state, 64, NULL), CAIRN_ENGINE);
     assert_int_equal(set_state(&r, 0, 5, state), CAIRN_INVALID);
