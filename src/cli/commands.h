@@ -12,6 +12,8 @@ int cairn_cmd_verify(int argc, const char **argv);
 int cairn_cmd_model(int argc, const char **argv);
 int cairn_cmd_store(int argc, const char **argv);
 int cairn_cmd_simulate(int argc, const char **argv);
+int cairn_cmd_explain(int argc, const char **argv);
+int cairn_cmd_top(int argc, const char **argv);
 int cairn_cmd_version(int argc, const char **argv);
 
 #endif

@@ -15,6 +15,8 @@ static const struct command {
 } commands[] = {
     {"serve", cairn_cmd_serve, "serve a model over HTTP (OpenAI's and llama.cpp's API)"},
     {"verify", cairn_cmd_verify, "prove on this machine that resuming gives what reading gives"},
+    {"explain", cairn_cmd_explain, "where two requests part, what a cache can reuse, and why not more"},
+    {"top", cairn_cmd_top, "watch a running server in a terminal"},
     {"model", cairn_cmd_model, "make small models with random weights, to try and to test"},
     {"store", cairn_cmd_store, "look into a directory of saved conversations; verify or clean it"},
     {"simulate", cairn_cmd_simulate, "replay traffic under several caching rules and budgets"},
@@ -50,12 +52,14 @@ int main(int argc, char **argv)
     }
     char problem[160];
     if (argc < 2) {
-        (void)snprintf(problem, sizeof problem,
-                       "a command is missing: serve, verify, model, store, simulate or version");
-    } else {
         (void)snprintf(
             problem, sizeof problem,
-            "there is no command \"%.60s\"; there are serve, verify, model, store, simulate, version", name);
+            "a command is missing: serve, verify, explain, top, model, store, simulate or version");
+    } else {
+        (void)snprintf(problem, sizeof problem,
+                       "there is no command \"%.60s\"; there are serve, verify, explain, top, model, store, "
+                       "simulate, version",
+                       name);
     }
     return cairn_term_usage("", problem);
 }

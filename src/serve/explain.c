@@ -129,7 +129,13 @@ static uint32_t resume_of(const cairn_explain_options *o, const side *a, uint32_
 
 static void find_place(const side *s, cairn_explanation *e)
 {
-    e->role = CAIRN_ROLE_NONE;
+    /* A start at 0 is no boundary: before the first one it is the first message. */
+    const char *first =
+        json_string_value(json_object_get(json_array_get(json_object_get(s->body, "messages"), 0), "role"));
+    bool system = first != NULL && (strcmp(first, "system") == 0 || strcmp(first, "developer") == 0);
+    e->role = system                                        ? CAIRN_ROLE_SYSTEM
+              : first != NULL && strcmp(first, "user") == 0 ? CAIRN_ROLE_USER
+                                                            : CAIRN_ROLE_NONE;
     for (uint32_t i = 0; i < s->count && s->boundaries[i].position <= e->common; i++) {
         if ((s->boundaries[i].kinds & (CAIRN_BOUNDARY_MESSAGE_START | CAIRN_BOUNDARY_OPENER)) == 0)
             continue;
@@ -144,6 +150,7 @@ bool cairn_explain(const cairn_explain_options *o, const json_t *a, const json_t
     const json_t *bodies[] = {a, b};
     side sides[2] = {0};
     memset(ret, 0, sizeof *ret);
+    ret->cause_message = -1;
     for (int i = 0; i < 2 && error->http == 0; i++) {
         *ret_which = i;
         sides[i].body = to_chat(bodies[i], error);

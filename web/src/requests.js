@@ -34,7 +34,7 @@ function Detail({ item }) {
     const rows = [
         ['Prompt', `${some(r.prompt_tokens, 'token')}; ${count(r.reused)} not read again, ${count(r.read)} read; any cache must read ${count(r.least)}`],
         ['Served from', `${tierName(r.tier)}${r.reused > 0 && r.tier !== 'none' ? `; the state was ${duration(r.state_age_ms)} old` : ''}`],
-        ['Parted at', r.divergence.position < r.prompt_tokens ? `token ${count(r.divergence.position)}, message ${r.divergence.message + 1} (${r.divergence.role})` : 'nowhere: all of it was known'],
+        ['Parted at', r.divergence.position < r.prompt_tokens ? `token ${count(r.divergence.position)}, ${r.divergence.role === 'none' ? 'in the opening text' : `message ${r.divergence.message} (${r.divergence.role})`}` : 'nowhere: all of it was known'],
         ['Times', `read ${duration(r.times.read_ms)}, restored ${duration(r.times.restore_ms)}, saved ${duration(r.times.save_ms)}`],
         ['Answer', `${some(t.predicted_n, 'token')} in ${duration(t.predicted_ms)}`],
         ['Checkpoints', `${count(r.states_taken)} taken, ${count(r.states_skipped)} skipped; ${bytes(r.moved_bytes)} moved`],
