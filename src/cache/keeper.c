@@ -51,7 +51,7 @@ static void job_write(cairn_keeper *keeper, keeper_job *job)
     if (status == CAIRN_OK) {
         status = cairn_disk_put(keeper->disk, &job->meta,
                                 rows ? (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])job->marks : NULL,
-                                rows ? job->runs : NULL, job->payload, job->value, name, &error);
+                                rows ? job->runs : NULL, job->bytes, job->value, name, &error);
     }
     if (status == CAIRN_OK && job->replaces[0] != '\0' && strcmp(job->replaces, name) != 0) {
         (void)!cairn_disk_drop(keeper->disk, job->replaces, NULL);
@@ -65,7 +65,7 @@ static void job_write(cairn_keeper *keeper, keeper_job *job)
         keeper->pause_ns = (status == CAIRN_LIMIT ? PAUSE_DAY_S : PAUSE_S) * SECOND_NS;
         again = true;
     }
-    job->phase = again ? JOB_FAILED : JOB_FREE;
+    job->phase = again ? JOB_FAILED : JOB_DONE;
     (void)pthread_cond_broadcast(&keeper->done);
     (void)pthread_mutex_unlock(&keeper->lock);
 }
@@ -145,7 +145,8 @@ static uint64_t payload_room(cairn_engine *engine)
 
 uint64_t cairn_keeper_buffer_bytes(cairn_engine *engine)
 {
-    uint64_t tokens = (KEEPER_JOBS + 1) * (uint64_t)engine->info.slot_tokens_max * sizeof(cairn_token);
+    uint64_t tokens = (KEEPER_JOBS + 1) * (uint64_t)engine->info.slot_tokens_max * sizeof(cairn_token) +
+                      KEEPER_JOBS * (uint64_t)engine->info.slot_tokens_max * CAIRN_BLOB_MARK_BYTES;
     return sizeof(cairn_keeper) + KEEPER_JOBS * payload_room(engine) + tokens +
            CAIRN_KEEPER_FOUND_MAX * sizeof(cairn_disk_found);
 }
@@ -163,7 +164,10 @@ static bool buffers_new(cairn_keeper *keeper, uint32_t slots)
     for (int i = 0; i < KEEPER_JOBS && fine; i++) {
         keeper->jobs[i].tokens = cairn_mem_array(keeper->mem, keeper->tokens_room, sizeof(cairn_token));
         keeper->jobs[i].payload = cairn_mem_alloc(keeper->mem, keeper->payload_room);
-        fine = keeper->jobs[i].tokens != NULL && keeper->jobs[i].payload != NULL;
+        keeper->jobs[i].marks =
+            cairn_mem_array(keeper->mem, keeper->tokens_room, sizeof *keeper->jobs[i].marks);
+        fine = keeper->jobs[i].tokens != NULL && keeper->jobs[i].payload != NULL &&
+               keeper->jobs[i].marks != NULL;
     }
     return fine;
 }
@@ -216,6 +220,16 @@ cairn_status cairn_keeper_new(cairn_cache *cache, const cairn_cache_disk *option
     return CAIRN_OK;
 }
 
+/* Nothing is borrowed for it any more. The engine's thread, with the lock or after the writer. */
+static void job_free(cairn_keeper *keeper, keeper_job *job)
+{
+    if (job->blob != 0) {
+        cairn_tier_ram_unpin(keeper->cache->ram, job->blob);
+        job->blob = 0;
+    }
+    job->phase = JOB_FREE;
+}
+
 void cairn_keeper_free(cairn_keeper *keeper)
 {
     if (keeper == NULL) {
@@ -228,11 +242,16 @@ void cairn_keeper_free(cairn_keeper *keeper)
         (void)pthread_mutex_unlock(&keeper->lock);
         (void)pthread_join(keeper->writer, NULL);
     }
+    for (int i = 0; i < KEEPER_JOBS; i++) {
+        job_free(keeper, &keeper->jobs[i]);
+    }
     cairn_disk_close(keeper->disk);
     for (int i = 0; i < KEEPER_JOBS; i++) {
         cairn_mem_array_release(keeper->mem, keeper->jobs[i].tokens, keeper->tokens_room,
                                 sizeof(cairn_token));
         cairn_mem_release(keeper->mem, keeper->jobs[i].payload, keeper->payload_room);
+        cairn_mem_array_release(keeper->mem, keeper->jobs[i].marks, keeper->tokens_room,
+                                sizeof *keeper->jobs[i].marks);
     }
     cairn_mem_array_release(keeper->mem, keeper->found, CAIRN_KEEPER_FOUND_MAX, sizeof *keeper->found);
     cairn_mem_array_release(keeper->mem, keeper->digests, keeper->digests_room, sizeof *keeper->digests);
@@ -253,6 +272,8 @@ void cairn_keeper_note(cairn_keeper *keeper, uint32_t slot)
     keeper->slots[slot].noted = true;
     keeper->slots[slot].next_block = 0;
     keeper->slots[slot].rows_done = false;
+    keeper->sweeping = true;
+    keeper->sweep = 0;
 }
 
 void cairn_keeper_saw_read(cairn_keeper *keeper, uint32_t tokens, uint64_t cost_ns)
@@ -306,9 +327,8 @@ static bool block_runs(cairn_keeper *keeper, uint32_t slot, uint32_t begin, uint
     return count > 0 && count <= CAIRN_KEEPER_BLOCK_TOKENS;
 }
 
-static void job_start(cairn_keeper *keeper, uint32_t slot, const char *name, keeper_job *job)
+void cairn_keeper_start(cairn_keeper *keeper, const char *name, keeper_job *job)
 {
-    job->slot = slot;
     memcpy(job->name, name, sizeof job->name);
     memcpy(job->tokens, keeper->tokens, (size_t)job->meta.end * sizeof *job->tokens);
     (void)pthread_mutex_lock(&keeper->lock);
@@ -317,9 +337,16 @@ static void job_start(cairn_keeper *keeper, uint32_t slot, const char *name, kee
     (void)pthread_mutex_unlock(&keeper->lock);
 }
 
-/* Is the blob on disk already, or on its way there? */
-static bool kept_already(cairn_keeper *keeper, const cairn_blob_meta *meta,
-                         char ret_name[CAIRN_BLOB_NAME_BYTES])
+/* The job's payload is what the slot gave. */
+static void job_start(cairn_keeper *keeper, uint32_t slot, const char *name, keeper_job *job)
+{
+    job->slot = slot;
+    job->blob = 0;
+    job->bytes = job->payload;
+    cairn_keeper_start(keeper, name, job);
+}
+
+bool cairn_keeper_has(cairn_keeper *keeper, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES])
 {
     bool kept = cairn_disk_has(keeper->disk, meta, ret_name);
     (void)pthread_mutex_lock(&keeper->lock);
@@ -377,7 +404,7 @@ static bool block_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slo
                                   .cut_digest = job->runs[count_runs - 1].digest,
                                   .path_begin = keeper->digests[block],
                                   .path_end = keeper->digests[block + 1]};
-    if (kept_already(keeper, &job->meta, name)) {
+    if (cairn_keeper_has(keeper, &job->meta, name)) {
         return false;
     }
     cairn_rows_size size = engine->ops->rows_size(engine, begin, end);
@@ -435,7 +462,7 @@ static bool state_missing(cairn_keeper *keeper, const cairn_core_slot_path *path
     }
     job->meta.path_begin = job->meta.path_end;
     job->replaces[0] = '\0';
-    return !kept_already(keeper, &job->meta, ret_name);
+    return !cairn_keeper_has(keeper, &job->meta, ret_name);
 }
 
 /* The state that only the slot has: at its end. */
@@ -489,15 +516,30 @@ static bool states_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_sl
 
 /* --- work ------------------------------------------------------------------------------------------------- */
 
-/* What failed is looked at again, after a rest. */
-static void jobs_settle(cairn_keeper *keeper, uint64_t now_ns)
+/* What failed is looked at again, after a rest. The lock is held. */
+static void job_again(cairn_keeper *keeper, const keeper_job *job)
 {
+    if (job->slot == KEEPER_NO_SLOT) {
+        cairn_core_stored_kept(keeper->cache->core, job->item, job->blob, false);
+        keeper->sweeping = true;
+        keeper->sweep = 0;
+    } else {
+        keeper->slots[job->slot].tail_end = 0; /* it may not be there to be replaced */
+        cairn_keeper_note(keeper, job->slot);
+    }
+}
+
+void cairn_keeper_settle(cairn_keeper *keeper)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
     (void)pthread_mutex_lock(&keeper->lock);
     for (int i = 0; i < KEEPER_JOBS; i++) {
-        if (keeper->jobs[i].phase == JOB_FAILED) {
-            keeper->jobs[i].phase = JOB_FREE;
-            keeper->slots[keeper->jobs[i].slot].tail_end = 0; /* it may not be there to be replaced */
-            cairn_keeper_note(keeper, keeper->jobs[i].slot);
+        keeper_job *job = &keeper->jobs[i];
+        if (job->phase == JOB_FAILED) {
+            job_again(keeper, job);
+        }
+        if (job->phase == JOB_FAILED || job->phase == JOB_DONE) {
+            job_free(keeper, job);
         }
     }
     if (keeper->pause_ns != 0) {
@@ -520,7 +562,7 @@ static keeper_job *job_take(cairn_keeper *keeper)
 bool cairn_keeper_work(cairn_keeper *keeper)
 {
     uint32_t slots = keeper->cache->engine->info.slots;
-    jobs_settle(keeper, cairn_clock_now_ns(cairn_clock_system()));
+    cairn_keeper_settle(keeper);
     for (uint32_t slot = 0; slot < slots; slot++) {
         keeper_slot *kept = &keeper->slots[slot];
         if (!kept->noted || keeper->cache->active[slot] != NULL) {
@@ -541,14 +583,23 @@ bool cairn_keeper_work(cairn_keeper *keeper)
         }
         kept->noted = false;
     }
-    return false;
+    if (!keeper->sweeping) {
+        return false;
+    }
+    keeper_job *job = job_take(keeper);
+    return job != NULL && cairn_keeper_sweep(keeper, job);
 }
 
-/* Nothing is waiting for the writer or being written, or has to be looked at again. The lock is held. */
+/* The writer has something to do. The lock is held. */
+static bool writer_busy(cairn_keeper *keeper)
+{
+    return job_in(keeper, JOB_READY) != NULL || job_in(keeper, JOB_WRITING) != NULL;
+}
+
+/* ... and nothing is to be looked at by the engine's thread. The lock is held. */
 static bool jobs_idle(cairn_keeper *keeper)
 {
-    return job_in(keeper, JOB_READY) == NULL && job_in(keeper, JOB_WRITING) == NULL &&
-           job_in(keeper, JOB_FAILED) == NULL;
+    return !writer_busy(keeper) && job_in(keeper, JOB_DONE) == NULL && job_in(keeper, JOB_FAILED) == NULL;
 }
 
 bool cairn_keeper_noted(const cairn_keeper *keeper)
@@ -558,7 +609,7 @@ bool cairn_keeper_noted(const cairn_keeper *keeper)
             return true;
         }
     }
-    return false;
+    return keeper->sweeping;
 }
 
 bool cairn_keeper_writing(cairn_keeper *keeper)
@@ -581,18 +632,30 @@ void cairn_keeper_wait(cairn_keeper *keeper, uint64_t until_ns)
     until.tv_sec += (time_t)(left_ns / SECOND_NS);
     until.tv_nsec = (long)(left_ns % SECOND_NS);
     (void)pthread_mutex_lock(&keeper->lock);
-    if (!jobs_idle(keeper)) {
+    if (writer_busy(keeper)) {
         (void)pthread_cond_timedwait(&keeper->done, &keeper->lock, &until);
     }
     (void)pthread_mutex_unlock(&keeper->lock);
 }
 
 void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space)
-{ /* what a slot holds from here on is known to the core as forgotten, and not kept again */
+{
+    /* What is on its way there must not arrive afterwards. */
+    (void)pthread_mutex_lock(&keeper->lock);
+    for (int i = 0; i < KEEPER_JOBS; i++) {
+        keeper_job *job = &keeper->jobs[i];
+        job->phase = job->phase == JOB_READY ? JOB_FAILED : job->phase;
+        while (job->phase == JOB_WRITING) {
+            (void)pthread_cond_wait(&keeper->done, &keeper->lock);
+        }
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+    (void)!cairn_disk_forget(keeper->disk, space, NULL);
+    /* Other namespaces' paths are looked at again; of this one the core knows nothing any more. */
     for (uint32_t slot = 0; slot < keeper->cache->engine->info.slots; slot++) {
         keeper->slots[slot] = (keeper_slot){0};
+        cairn_keeper_note(keeper, slot);
     }
-    (void)!cairn_disk_forget(keeper->disk, space, NULL);
 }
 
 void cairn_keeper_stats_get(cairn_keeper *keeper, cairn_cache_disk_stats *ret_stats)

@@ -210,6 +210,7 @@ void cairn_keeper_seek(cairn_keeper *keeper, const cairn_prompt *prompt, uint32_
 {
     uint32_t count = 0;
     *ret_fetch = (cairn_fetch){0};
+    cairn_keeper_settle(keeper); /* what it had pinned and was dropped gives its room back */
     if (prompt->mode == CAIRN_RESUME_OFF || prompt->count <= resume + GAIN_TOKENS_MIN ||
         cairn_disk_find(keeper->disk, &prompt->space, prompt->tokens, prompt->count, keeper->found,
                         CAIRN_KEEPER_FOUND_MAX, &count, NULL) != CAIRN_OK ||

@@ -9,23 +9,29 @@
 #include "cache/cache_internal.h"
 #include "cache/keeper.h"
 
-enum { KEEPER_JOBS = 2, KEEPER_STATES_MAX = 64, KEEPER_RESCAN_S = 5 };
+enum { KEEPER_JOBS = 2, KEEPER_STATES_MAX = 64, KEEPER_RESCAN_S = 5, KEEPER_SWEEP_AT_ONCE = 8 };
 
-/* FAILED: to be looked at again by the engine's thread, which then sets it free. */
-typedef enum job_phase { JOB_FREE, JOB_READY, JOB_WRITING, JOB_FAILED } job_phase;
+/* Where a blob comes from when it is in memory and on no slot's path. */
+#define KEEPER_NO_SLOT UINT32_MAX
+
+/* DONE, FAILED: the engine's thread looks at it, and then sets it free. */
+typedef enum job_phase { JOB_FREE, JOB_READY, JOB_WRITING, JOB_DONE, JOB_FAILED } job_phase;
 
 /* One blob on its way to disk. Filled by the engine's thread while FREE, read by the writer after. */
 typedef struct keeper_job {
     job_phase phase;
-    uint32_t slot; /* whose path it is on */
+    uint32_t slot;      /* whose path it is on; KEEPER_NO_SLOT: a blob of memory, with the next two      */
+    uint32_t item;      /* what the core calls it                                                      */
+    cairn_blob_id blob; /* pinned in memory until the engine's thread sets the job free; 0: none       */
     cairn_blob_meta meta;
     char name[CAIRN_BLOB_NAME_BYTES]; /* of the file */
     double value;
     cairn_token *tokens; /* cairn_token[slot_tokens_max], the path up to meta.end */
     cairn_blob_run runs[CAIRN_KEEPER_BLOCK_TOKENS];
-    uint8_t marks[CAIRN_KEEPER_BLOCK_TOKENS][CAIRN_BLOB_MARK_BYTES];
-    uint8_t *payload;                     /* uint8_t[payload_room] */
-    char replaces[CAIRN_BLOB_NAME_BYTES]; /* a shorter last block of the same path; empty: none */
+    uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES]; /* uint8_t[slot_tokens_max][8] */
+    uint8_t *payload;                        /* uint8_t[payload_room] */
+    const uint8_t *bytes;                    /* what is written: payload, or the pinned blob's */
+    char replaces[CAIRN_BLOB_NAME_BYTES];    /* a shorter last block of the same path; empty: none */
 } keeper_job;
 
 /* How far a slot's path is kept. */
@@ -51,6 +57,8 @@ struct cairn_keeper {
     cairn_path_digest *digests; /* at multiples of BLOCK, and at the path's end */
     uint32_t digests_room;
     cairn_disk_found *found; /* cairn_disk_found[CAIRN_KEEPER_FOUND_MAX] */
+    bool sweeping;           /* blobs of memory are to be looked at, after */
+    uint32_t sweep;          /* this one */
     uint64_t retry_ns;       /* nothing is written before */
     bool scanned;            /* the directory was looked at before the writer began */
     double read_ns_token;    /* what reading costs, as last measured */
@@ -66,5 +74,16 @@ struct cairn_keeper {
     uint64_t pause_ns; /* how long to wait after the last failure; taken by the engine's thread */
     cairn_error last_error;
 };
+
+/* keeper_sweep.c: hand over the next blob that memory holds and the disk doesn't. True: there is more to look at. */
+bool cairn_keeper_sweep(cairn_keeper *keeper, keeper_job *job);
+
+/* keeper.c: is the blob on disk already, or on its way there? */
+bool cairn_keeper_has(cairn_keeper *keeper, const cairn_blob_meta *meta,
+                      char ret_name[CAIRN_BLOB_NAME_BYTES]);
+/* keeper.c: take back what the writer is done with. */
+void cairn_keeper_settle(cairn_keeper *keeper);
+/* keeper.c: give a filled job to the writer. */
+void cairn_keeper_start(cairn_keeper *keeper, const char *name, keeper_job *job);
 
 #endif

@@ -168,6 +168,7 @@ static bool adopt_state(cairn_core *core, const cairn_adopt *item, uint32_t inde
     added->bytes = item->bytes;
     added->digest = item->digest;
     added->decoded = item->decoded;
+    added->kept = true;
     added->used_ns = added->created_ns = core->now_ns;
     cairn_mark *mark = cairn_mark_at(tree, added->mark);
     mark->kinds |= item->boundary.kinds;

@@ -285,6 +285,33 @@ uint32_t cairn_core_slot_runs(const cairn_core *core, uint32_t slot, uint32_t be
 uint32_t cairn_core_slot_states(cairn_core *core, uint32_t slot, cairn_core_path_state *states,
                                 uint32_t room);
 
+/* A blob that memory holds, wherever it is in the tree. */
+typedef struct cairn_core_stored {
+    cairn_namespace space;
+    cairn_blob_id blob;
+    bool rows;           /* rows [begin, end) of a path; else the state at `end`                        */
+    bool decoded;        /* state                                                                   */
+    uint32_t begin, end; /* state: begin is end                                                     */
+    uint64_t digest;     /* of a state's cuts; 0: none                                              */
+    double saving_ms;    /* of a state, expected                                                    */
+    cairn_boundary boundary;
+} cairn_core_stored;
+
+/*
+ * Go through what memory holds and the other tier has not, rows first.
+ *
+ *   after  [in]  0, then what was given last
+ *
+ * Gives    the item, for the calls below until the next step; 0: no more
+ */
+uint32_t cairn_core_stored_next(cairn_core *core, uint32_t after, cairn_core_stored *ret_stored);
+/* The tokens of its path up to its end: cairn_token[end]. */
+void cairn_core_stored_tokens(const cairn_core *core, uint32_t item, cairn_token *out);
+/* Which batches made the rows: fill runs[0, min(room, count)); gives the count. */
+uint32_t cairn_core_stored_runs(const cairn_core *core, uint32_t item, cairn_run *runs, uint32_t room);
+/* The other tier has it, or hasn't after all. Nothing happens when the item is another blob by now. */
+void cairn_core_stored_kept(cairn_core *core, uint32_t item, cairn_blob_id blob, bool kept);
+
 /* Digest of the prompt's own canonical cuts up to `position`; 0: it is none of them (or no memory). */
 uint64_t cairn_core_cut_digest(const cairn_core *core, const cairn_prompt *prompt, uint32_t position);
 

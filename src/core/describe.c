@@ -23,11 +23,10 @@ bool cairn_core_slot_path_get(const cairn_core *core, uint32_t slot, cairn_core_
     return true;
 }
 
-void cairn_core_slot_tokens(const cairn_core *core, uint32_t slot, cairn_token *out)
+/* The tokens of the path [0, end) that ends on the edge `from`. */
+static void tokens_up(const cairn_core *core, uint32_t from, uint32_t end, cairn_token *out)
 {
-    const cairn_cursor *cursor = &core->tree.cursors[slot];
-    uint32_t end = cursor->position;
-    for (uint32_t i = cursor->node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
+    for (uint32_t i = from; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
         const cairn_node *node = cairn_node_at(&core->tree, i);
         if (end > node->begin) {
             memcpy(out + node->begin, cairn_tree_tokens(&core->tree, node),
@@ -35,6 +34,12 @@ void cairn_core_slot_tokens(const cairn_core *core, uint32_t slot, cairn_token *
         }
         end = node->begin;
     }
+}
+
+void cairn_core_slot_tokens(const cairn_core *core, uint32_t slot, cairn_token *out)
+{
+    const cairn_cursor *cursor = &core->tree.cursors[slot];
+    tokens_up(core, cursor->node, cursor->position, out);
 }
 
 uint32_t cairn_core_slot_runs(const cairn_core *core, uint32_t slot, uint32_t begin, uint32_t end,
@@ -84,6 +89,112 @@ uint32_t cairn_core_slot_states(cairn_core *core, uint32_t slot, cairn_core_path
         }
     }
     return count;
+}
+
+/* Items are numbered from 1: the segments, then, from STATES_FROM on, the states. */
+#define STATES_FROM (UINT32_C(1) << 31)
+
+static bool segment_described(const cairn_core *core, uint32_t index, cairn_core_stored *ret_stored,
+                              uint32_t *ret_node)
+{
+    const cairn_segment *segment = cairn_segment_at(&core->tree, index);
+    if (!segment->alive || segment->pending || segment->doomed || segment->kept || segment->stored_end != 0) {
+        return false;
+    }
+    uint32_t node = CAIRN_NONE;
+    for (uint32_t i = segment->cover_first; i != CAIRN_NONE;
+         i = cairn_cover_at(&core->tree, i)->segment_next) {
+        const cairn_cover *cover = cairn_cover_at(&core->tree, i);
+        node = cover->end == segment->end ? cover->node : node;
+    }
+    if (node == CAIRN_NONE) { /* the end of its path is not known any more */
+        return false;
+    }
+    *ret_stored = (cairn_core_stored){
+        .blob = segment->blob, .rows = true, .begin = segment->begin, .end = segment->end};
+    *ret_node = node;
+    return true;
+}
+
+static bool state_described(cairn_core *core, uint32_t index, cairn_core_stored *ret_stored,
+                            uint32_t *ret_node)
+{
+    const cairn_state *state = cairn_state_at(&core->tree, index);
+    if (!state->alive || state->pending || state->doomed || state->kept || state->node == CAIRN_NONE) {
+        return false;
+    }
+    const cairn_mark *mark = cairn_mark_at(&core->tree, state->mark);
+    *ret_stored = (cairn_core_stored){
+        .blob = state->blob,
+        .decoded = state->decoded,
+        .begin = state->position,
+        .end = state->position,
+        .digest = state->digest,
+        .saving_ms = cairn_value_gain(core, index) * 1e-6,
+        .boundary = {
+            .position = mark->position, .message = mark->message, .kinds = mark->kinds, .role = mark->role}};
+    *ret_node = state->node;
+    return true;
+}
+
+uint32_t cairn_core_stored_next(cairn_core *core, uint32_t after, cairn_core_stored *ret_stored)
+{
+    uint32_t node = CAIRN_NONE, item = 0;
+    uint32_t index = after < STATES_FROM ? after : core->tree.segments.high;
+    for (; index < core->tree.segments.high && item == 0; index++) {
+        item = segment_described(core, index, ret_stored, &node) ? index + 1 : 0;
+    }
+    index = after > STATES_FROM ? after - STATES_FROM : 0;
+    for (; index < core->tree.states.high && item == 0; index++) {
+        item = state_described(core, index, ret_stored, &node) ? STATES_FROM + index + 1 : 0;
+    }
+    if (item != 0) {
+        ret_stored->space = cairn_space_at(&core->tree, cairn_node_at(&core->tree, node)->space)->name;
+    }
+    return item;
+}
+
+void cairn_core_stored_tokens(const cairn_core *core, uint32_t item, cairn_token *out)
+{
+    if (item > STATES_FROM) {
+        const cairn_state *state = cairn_state_at(&core->tree, item - STATES_FROM - 1);
+        tokens_up(core, state->node, state->position, out);
+        return;
+    }
+    const cairn_segment *segment = cairn_segment_at(&core->tree, item - 1);
+    for (uint32_t i = segment->cover_first; i != CAIRN_NONE;
+         i = cairn_cover_at(&core->tree, i)->segment_next) {
+        const cairn_cover *cover = cairn_cover_at(&core->tree, i);
+        if (cover->end == segment->end) {
+            tokens_up(core, cover->node, cover->end, out);
+            return;
+        }
+    }
+}
+
+uint32_t cairn_core_stored_runs(const cairn_core *core, uint32_t item, cairn_run *runs, uint32_t room)
+{
+    const cairn_lineage *lineage = &cairn_segment_at(&core->tree, item - 1)->lineage;
+    for (uint32_t i = 0; i < lineage->count && i < room; i++) {
+        runs[i] = lineage->runs[i];
+    }
+    return lineage->count;
+}
+
+void cairn_core_stored_kept(cairn_core *core, uint32_t item, cairn_blob_id blob, bool kept)
+{
+    if (item > STATES_FROM) {
+        uint32_t index = item - STATES_FROM - 1;
+        cairn_state *state = index < core->tree.states.high ? cairn_state_at(&core->tree, index) : NULL;
+        if (state != NULL && state->alive && state->blob == blob) {
+            state->kept = kept;
+        }
+    } else if (item > 0 && item - 1 < core->tree.segments.high) {
+        cairn_segment *segment = cairn_segment_at(&core->tree, item - 1);
+        if (segment->alive && segment->blob == blob) {
+            segment->kept = kept;
+        }
+    }
 }
 
 uint64_t cairn_core_cut_digest(const cairn_core *core, const cairn_prompt *prompt, uint32_t position)

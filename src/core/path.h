@@ -70,6 +70,7 @@ typedef struct cairn_state {
     uint32_t position;
     uint32_t pins; /* preparations that name it                                                     */
     bool alive, pending, decoded, dirty, chosen, spacing_ok, anchor_pin, doomed;
+    bool kept; /* another tier has it, too                                                          */
     uint64_t blob;
     uint64_t bytes;
     uint64_t owner; /* request whose list takes it, while pending                                   */
@@ -87,6 +88,7 @@ typedef struct cairn_segment {
     uint32_t pins;
     uint32_t stored_end; /* where the blob's rows end, when past `end`; 0: at `end`                     */
     bool alive, pending, chosen, doomed;
+    bool kept;     /* another tier has it, too                                                    */
     bool fetching; /* pending from another tier: no transfer buffer is held for it                   */
     uint64_t blob;
     uint64_t bytes;

@@ -38,6 +38,7 @@ typedef enum index_statement {
     ST_DROP,
     ST_HAS,
     ST_USE,
+    ST_CLOCK,
     ST_FIND,
     ST_EACH_VALUE,
     ST_EACH_NAME,
@@ -57,6 +58,7 @@ static const char *const statements[ST_COUNT] = {
     [ST_DROP] = "DELETE FROM blobs WHERE name=? RETURNING kind, file_bytes",
     [ST_HAS] = "SELECT kind, file_bytes FROM blobs WHERE name=?",
     [ST_USE] = "UPDATE blobs SET used_s=?2, value=?3 WHERE name=?1",
+    [ST_CLOCK] = ("UPDATE blobs SET value=value-(used_s-?1)/86400.0, used_s=?1 WHERE used_s>?1"),
     [ST_FIND] = ("SELECT " COLUMNS " FROM blobs WHERE key=?"),
     [ST_EACH_VALUE] = ("SELECT " COLUMNS " FROM blobs ORDER BY value, used_s, name"),
     [ST_EACH_NAME] = ("SELECT " COLUMNS " FROM blobs ORDER BY name"),
@@ -327,6 +329,21 @@ cairn_status cairn_disk_index_use(cairn_disk_index *index, const char *name, uin
     (void)sqlite3_bind_int64(use, 2, (int64_t)used_s);
     (void)sqlite3_bind_double(use, 3, value);
     return statement_run(index, use, "store/disk_index: use", reterr);
+}
+
+cairn_status cairn_disk_index_clock(cairn_disk_index *index, uint64_t now_s, uint64_t *ret_changed,
+                                    cairn_error *reterr)
+{
+    sqlite3_stmt *update = statement_begin(index, ST_CLOCK);
+    (void)sqlite3_bind_int64(update, 1, (int64_t)now_s);
+    cairn_status status = CAIRN_OK;
+    if (sqlite3_step(update) == SQLITE_DONE) {
+        *ret_changed = (uint64_t)sqlite3_changes(index->db);
+    } else {
+        status = sql_error(index, "store/disk_index: clock", reterr);
+    }
+    statement_end(index, update);
+    return status;
 }
 
 static void blob_column(sqlite3_stmt *query, int column, uint8_t *out, int bytes)

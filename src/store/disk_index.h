@@ -60,6 +60,10 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_index_has(cairn_disk_index *index, cons
 CAIRN_MUST_CHECK cairn_status cairn_disk_index_use(cairn_disk_index *index, const char *name, uint64_t used_s,
                                                    double value, cairn_error *reterr);
 
+/* The clock went back: uses later than now_s become uses of now. Gives how many there were. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_index_clock(cairn_disk_index *index, uint64_t now_s,
+                                                     uint64_t *ret_changed, cairn_error *reterr);
+
 /* All rows of a namespace and fingerprint whose path_base is `base`. */
 CAIRN_MUST_CHECK cairn_status cairn_disk_index_find(cairn_disk_index *index, const cairn_namespace *space,
                                                     const uint8_t fingerprint[CAIRN_FINGERPRINT_BYTES],

@@ -501,7 +501,14 @@ static cairn_status make_room(cairn_disk *disk, uint64_t file_bytes, double rank
         if (status != CAIRN_OK) {
             return status;
         }
-        if (gather.count == 0) {
+        uint64_t from_the_future = 0;
+        if (gather.count == 0) { /* perhaps a clock that was ahead made them worth so much */
+            status = cairn_disk_index_clock(disk->index, cairn_disk_now_s(disk), &from_the_future, reterr);
+            if (status != CAIRN_OK) {
+                return status;
+            }
+        }
+        if (gather.count == 0 && from_the_future == 0) {
             return cairn_error_set(reterr, CAIRN_NOSPACE, put_where, "what is there is worth more");
         }
         for (uint32_t i = 0; i < gather.count; i++) {

@@ -22,6 +22,13 @@ static uint32_t find(cairn_disk *disk, const cairn_namespace *space, const cairn
     return count_found;
 }
 
+static bool count_name(void *ctx, const char *name)
+{
+    (void)name;
+    ++*(uint32_t *)ctx;
+    return true;
+}
+
 static void state_is_found_only_by_a_prompt_that_has_its_whole_path(void **state)
 {
     (void)state;
@@ -143,6 +150,61 @@ static void bytes_written_in_a_day_are_bounded(void **state)
                   CAIRN_LIMIT);
     cairn_clock_virtual_advance(&clock, 86400ull * 1000000000);
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 20000, 1, name));
+    cairn_disk_close(disk);
+    cairn_io_memory_free(memory);
+}
+
+static void clock_that_was_ahead_does_not_fill_the_store_for_good(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    cairn_clock_virtual ahead, now;
+    cairn_clock_virtual_init(&ahead, 1900000000000);
+    cairn_clock_virtual_init(&now, 1700000000000);
+    cairn_disk *disk = NULL;
+    char name[CAIRN_BLOB_NAME_BYTES];
+    cairn_disk_found found[8];
+    assert_ok(support_open(cairn_io_memory_io(memory), 100000, NULL, &ahead.clock, &disk));
+    for (uint32_t at = 100; at <= 400; at += 100) {
+        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, at, at, 20000, 1, name));
+    }
+    cairn_disk_close(disk);
+    assert_ok(support_open(cairn_io_memory_io(memory), 100000, NULL, &now.clock, &disk));
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 8), 4);
+    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 500, 500, 20000, 1, name));
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 8), 4);
+    cairn_disk_close(disk);
+    cairn_io_memory_free(memory);
+}
+
+static void folder_of_damaged_files_stays_small(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    cairn_io *io = cairn_io_memory_io(memory);
+    cairn_disk *disk = NULL;
+    char names[100][CAIRN_BLOB_NAME_BYTES], path[256];
+    assert_ok(support_open(io, 1 << 25, NULL, NULL, &disk));
+    for (uint32_t i = 0; i < 100; i++) {
+        assert_ok(
+            support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 100 + i, 100 + i, 20000, 1, names[i]));
+    }
+    cairn_disk_close(disk);
+    for (uint32_t i = 0; i < 100; i++) {
+        (void)snprintf(path, sizeof path, "/store/%.2s/%.64s.blob", names[i], names[i]);
+        cairn_file *file = NULL;
+        assert_ok(cairn_io_open(io, path, CAIRN_IO_WRITE, &file, NULL));
+        assert_ok(cairn_io_pwrite(file, "x", 1, 40, NULL));
+        assert_ok(cairn_io_close(file, NULL));
+    }
+    cairn_disk_stats stats;
+    uint32_t left = 0;
+    assert_ok(support_open(io, 1 << 25, NULL, NULL, &disk));
+    cairn_disk_stats_get(disk, &stats);
+    assert_int_equal(stats.set_aside, 100);
+    assert_int_equal(stats.blobs, 0);
+    assert_ok(cairn_io_list(io, "/store/bad", count_name, &left, NULL));
+    assert_int_equal(left, 64);
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
 }
@@ -467,6 +529,8 @@ int main(void)
         cmocka_unit_test(everything_is_found_again_after_opening_anew),
         cmocka_unit_test(budget_holds_and_the_least_valuable_goes_first),
         cmocka_unit_test(bytes_written_in_a_day_are_bounded),
+        cmocka_unit_test(clock_that_was_ahead_does_not_fill_the_store_for_good),
+        cmocka_unit_test(folder_of_damaged_files_stays_small),
         cmocka_unit_test(namespace_is_forgotten_alone),
         cmocka_unit_test(flipped_bit_anywhere_is_a_miss_and_the_file_is_set_aside),
         cmocka_unit_test(file_cut_at_any_length_is_a_miss),
