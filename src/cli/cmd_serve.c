@@ -195,6 +195,7 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .resume = s->resume == 1 ? CAIRN_RESUME_EXACT : CAIRN_RESUME_FAST,
                                    .thinking_off = s->no_thinking,
                                    .normalize = s->normalize,
+                                   .no_excerpts = s->no_excerpts,
                                    .template_kwargs_json = s->template_kwargs,
                                    .api_keys = p->keys,
                                    .count_api_keys = p->count_keys,

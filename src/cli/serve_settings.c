@@ -118,8 +118,9 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "cache-disk",
          .value = &s->cache_disk,
          .arg = "DIR[:SIZE]",
-         .help = "where conversations outlive a restart, and how much it may hold\n(the user's cache directory, "
-                 "20 GiB or 10% of the free space,\nwhichever is less)"},
+         .help =
+             "where conversations outlive a restart, and how much it may hold\n(the user's cache directory, "
+             "20 GiB or 10% of the free space,\nwhichever is less)"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "no-cache-disk",
          .value = &s->no_cache_disk,
@@ -140,7 +141,8 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .arg = "SECONDS",
          .min = 0,
          .max = 86400,
-         .help = "how long what is not yet on disk may be written after SIGTERM,\nonce requests have ended (5)"},
+         .help =
+             "how long what is not yet on disk may be written after SIGTERM,\nonce requests have ended (5)"},
         {.kind = CAIRN_OPTION_WORD,
          .name = "resume",
          .value = &s->resume,
@@ -234,6 +236,10 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .help = "keep known volatile lines (Claude Code's billing line, clocks)\n"
                  "out of the prompt's head: docs/api.md says which"},
         {.kind = CAIRN_OPTION_HEAD, .name = "log"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "no-excerpts",
+         .value = &s->no_excerpts,
+         .help = "records of requests hold no words of the prompts"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "verbose",
          .letter = 'v',

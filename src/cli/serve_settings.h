@@ -19,7 +19,7 @@ typedef struct cairn_serve_settings {
         drain, flush;
     uint64_t cache_ram, cache_disk_daily, body_max;
     int resume, log_format;
-    bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_thinking, normalize, force;
+    bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_thinking, normalize, no_excerpts, force;
 } cairn_serve_settings;
 
 /* Defaults, then the environment, then argv. Gives -1 to go on, else the exit code (help, or a mistake told). */

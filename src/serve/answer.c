@@ -73,7 +73,8 @@ static cairn_shape_answer shape_answer(const cairn_answer *a, const cairn_record
                                 .explain = a->options.explain,
                                 .record = record,
                                 .mark_position = a->options.mark_position,
-                                .notes = a->options.notes};
+                                .notes = a->options.notes,
+                                .excerpt = a->options.excerpt};
 }
 
 /* The bridge's deltas, one event each. */
@@ -212,7 +213,8 @@ static void add_extras(const cairn_answer *a, json_t *value, const cairn_record 
 {
     json_object_set_new(value, "timings", cairn_timings_json(record, times));
     if (a->options.explain)
-        json_object_set_new(value, "cairn", cairn_record_noted_json(record, a->options.notes));
+        json_object_set_new(value, "cairn",
+                            cairn_record_noted_json(record, a->options.notes, a->options.excerpt));
 }
 
 static cairn_status end_llama(const cairn_answer *a, cairn_finish finish, const cairn_record *record,

@@ -49,6 +49,7 @@ typedef struct cairn_answer_options {
     size_t count_client_stops;       /* stops[0, count) are the client's; the rest the template's         */
     uint32_t mark_position;          /* tokens up to the client's last mark; 0: none                    */
     json_t *notes;                   /* borrowed: what was found in the request; NULL: nothing          */
+    const cairn_excerpt *excerpt;    /* borrowed: the texts at the divergence; NULL: none               */
 } cairn_answer_options;
 
 typedef struct cairn_answer cairn_answer;

@@ -211,7 +211,8 @@ static void add_extras(json_t *value, const cairn_shape_answer *answer, const ca
 {
     json_object_set_new(value, "timings", cairn_timings_json(answer->record, end->times));
     if (answer->explain)
-        json_object_set_new(value, "cairn", cairn_record_noted_json(answer->record, answer->notes));
+        json_object_set_new(value, "cairn",
+                            cairn_record_noted_json(answer->record, answer->notes, answer->excerpt));
 }
 
 static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn_shape_end *end,

@@ -353,6 +353,7 @@ static void make_answer(cairn_serve *serve, cairn_job *job, cairn_api_error *err
                                     .shape = job->shape.end != NULL ? &job->shape : NULL,
                                     .count_client_stops = job->count_client_stops,
                                     .notes = job->notes,
+                                    .excerpt = &job->excerpt,
                                     .text_bytes_max = CAIRN_ANSWER_TEXT_BYTES_MAX};
     for (uint32_t i = 0; i < job->prompt.count_boundaries; i++) {
         if ((job->boundaries[i].kinds & CAIRN_BOUNDARY_MARK) != 0)

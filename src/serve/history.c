@@ -31,12 +31,10 @@ static json_t *entry_json(const cairn_history_entry *entry)
     static const char *const endings[] = {"done", "stopped", "broken"};
     char time[CAIRN_CLOCK_TEXT];
     cairn_clock_print(entry->ended_wall_ms, time);
-    json_t *item = json_pack("{s:I, s:s, s:s, s:o, s:o}", "id", (json_int_t)entry->id, "ended", time,
-                             "ending", endings[entry->ending], "cairn", cairn_record_json(&entry->record),
-                             "timings", cairn_timings_json(&entry->record, &entry->times));
-    if (item != NULL)
-        json_object_update_new(item, cairn_excerpt_json(&entry->excerpt, &entry->record));
-    return item;
+    return json_pack("{s:I, s:s, s:s, s:o, s:o}", "id", (json_int_t)entry->id, "ended", time, "ending",
+                     endings[entry->ending], "cairn",
+                     cairn_record_noted_json(&entry->record, NULL, &entry->excerpt), "timings",
+                     cairn_timings_json(&entry->record, &entry->times));
 }
 
 static bool is_shown(const cairn_history_entry *entry, const cairn_namespace *owner)

@@ -43,11 +43,13 @@ json_t *cairn_record_json(const cairn_record *r)
                      times);
 }
 
-json_t *cairn_record_noted_json(const cairn_record *r, json_t *notes)
+json_t *cairn_record_noted_json(const cairn_record *r, json_t *notes, const cairn_excerpt *excerpt)
 {
     json_t *value = cairn_record_json(r);
     if (notes != NULL)
         json_object_set(value, "notes", notes);
+    if (excerpt != NULL && value != NULL)
+        json_object_update_new(value, cairn_excerpt_json(excerpt, r));
     return value;
 }
 

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "cairn/record.h"
+#include "serve/excerpt.h"
 
 /* Times of one request as a client sees them. */
 typedef struct cairn_request_times {
@@ -23,8 +24,13 @@ typedef struct cairn_request_times {
 
 /* Everything the record says, with words for its enums. */
 json_t *cairn_record_json(const cairn_record *record);
-/* The same with {"notes":[..]}, what was found in the request; NULL: without. */
-json_t *cairn_record_noted_json(const cairn_record *record, json_t *notes);
+/*
+ * The same with what is known besides.
+ *
+ *   notes    [in]  {"notes":[..]}, what was found in the request; NULL: without
+ *   excerpt  [in]  {"excerpt":{..},"hint":".."}, the texts at the divergence; NULL: without
+ */
+json_t *cairn_record_noted_json(const cairn_record *record, json_t *notes, const cairn_excerpt *excerpt);
 
 /* {"cache_n":..,"prompt_n":..,"prompt_ms":..,"predicted_n":..,...} */
 json_t *cairn_timings_json(const cairn_record *record, const cairn_request_times *times);

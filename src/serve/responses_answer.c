@@ -332,7 +332,8 @@ static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn
     json_object_set_new(value, "usage", usage_json(answer->record, end->times->answer_tokens));
     json_object_set_new(value, "timings", cairn_timings_json(answer->record, end->times));
     if (answer->explain)
-        json_object_set_new(value, "cairn", cairn_record_noted_json(answer->record, answer->notes));
+        json_object_set_new(value, "cairn",
+                            cairn_record_noted_json(answer->record, answer->notes, answer->excerpt));
     if (status != CAIRN_OK) {
         json_decref(value);
         return status;

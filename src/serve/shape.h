@@ -35,6 +35,7 @@ typedef struct cairn_shape_answer {
     const cairn_record *record;
     uint32_t mark_position; /* tokens up to the client's last mark; 0: none                            */
     json_t *notes;          /* what was found in the request; NULL: nothing                            */
+    const cairn_excerpt *excerpt; /* the texts at the divergence; NULL: none                          */
 } cairn_shape_answer;
 
 /* What is known at the end only. */

@@ -52,8 +52,8 @@ test('an edited message is resumed, and the bars say so', async () => {
     await top.locator('button.request').click();
     await top.locator('.sides .known').waitFor();
     const { requests } = (await server.get('/cairn/requests')).json;
-    assert.equal(await top.locator('.sides .given mark').textContent(), requests[0].excerpt.given);
-    assert.notEqual(requests[0].excerpt.given, requests[0].excerpt.known);
+    assert.equal(await top.locator('.sides .given mark').textContent(), requests[0].cairn.excerpt.given);
+    assert.notEqual(requests[0].cairn.excerpt.given, requests[0].cairn.excerpt.known);
     const one = (await server.get(`/cairn/requests/${requests[0].id}`)).json;
     assert.deepEqual(one, requests[0]);
 

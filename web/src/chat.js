@@ -42,7 +42,7 @@ function Message({ node, busy, on }) {
         : html`${node.reasoning ? html`<details open=${node.text === ''}><summary>Reasoning</summary><div class="text">${node.reasoning}</div></details>` : null}
             <div class="text" tabindex=${node.text.length > 600 ? '0' : undefined}>${node.text}${node.open ? '…' : ''}</div>`}
         ${node.problem ? html`<p class="warn" role="alert">${node.problem}</p>` : null}
-        ${node.record ? html`<div class="served"><${Bar} record=${node.record} thin=${true} /><span class="quiet num">${headline(node.record)}. ${why(node.record)}</span></div>` : null}
+        ${node.record ? html`<div class="served"><${Bar} record=${node.record} thin=${true} /><span class="quiet num">${headline(node.record)}. ${why(node.record)}${node.record.hint ? ` ${node.record.hint}` : ''}</span></div>` : null}
     </div>`;
 }
 

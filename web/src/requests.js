@@ -41,9 +41,9 @@ function Detail({ item }) {
     ];
     return html`<div class="detail">
         <p><b>${why(r)}</b></p>
-        ${item.hint ? html`<p class="hint">${item.hint}</p>` : null}
+        ${r.hint ? html`<p class="hint">${r.hint}</p>` : null}
         ${help ? html`<p>${help}</p>` : null}
-        ${item.excerpt ? html`<${Sides} excerpt=${item.excerpt} />` : null}
+        ${r.excerpt ? html`<${Sides} excerpt=${r.excerpt} />` : null}
         <dl>${rows.map(([name, text]) => html`<dt>${name}</dt><dd class="num">${text}</dd>`)}</dl>
         <details><summary>The record as JSON (GET /cairn/requests/${item.id})</summary><pre class="raw" tabindex="0">${JSON.stringify(item, null, 2)}</pre></details>
     </div>`;
