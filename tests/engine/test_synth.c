@@ -113,8 +113,8 @@ static void texts_survive_the_tokenizer(void **state)
         "The quick brown fox jumps over the lazy dog, and then it rests in the shade of an old tree.",
         "static int add(int a, int b)\n{\n\treturn a + b; /* 0x7f */\n}\n",
         "{\"role\": \"user\", \"content\": [1, 2.5e-3, null, true]}",
-        "Gr\xc3\xbc\xc3\x9f, \xe4\xbd\xa0\xe5\xa5\xbd, \xd0\xbf\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82 "
-        "\xf0\x9f\xaa\xa8!",
+        ("Gr\xc3\xbc\xc3\x9f, \xe4\xbd\xa0\xe5\xa5\xbd, \xd0\xbf\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82 "
+         "\xf0\x9f\xaa\xa8!"),
         "  leading, trailing and   inner   spaces  \r\n\r\n\t\x01\x7f ",
         "<think>\nplain\n</think>\n<tool_call>{}</tool_call>",
     };
