@@ -12,7 +12,7 @@
 #include "serve/json_answer.h"
 #include "serve/routes.h"
 
-enum { CLOCKS_MAX = 8192, BODIES_FACTOR = 8, REPLIES_MAX = 4096, REPLIES_BYTES_MAX = 64 * 1024 * 1024 };
+enum { CLOCKS_MAX = 8192, BODIES_FACTOR = 8, REPLIES_MAX = 4096 };
 
 void cairn_reply_json(cairn_http_reply *reply, json_t *value)
 {
@@ -28,7 +28,8 @@ static void handle(void *ctx, const cairn_http_request *request, cairn_http_repl
         return;
     if (!route->open && !cairn_keys_allow(serve->keys, request->authorization)) {
         cairn_api_error_set(&reply->error, 401, "authentication_error", "invalid_api_key",
-                            "This server asks for an API key: send it as \"Authorization: Bearer <key>\".");
+                            "This server asks for an API key: send it as \"Authorization: Bearer <key>\" "
+                            "or \"x-api-key: <key>\".");
         return;
     }
     route->fn(serve, request, reply);
@@ -39,12 +40,13 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
     const cairn_serve_options *o = &serve->options;
     if (getrandom(&serve->id_salt, sizeof serve->id_salt, 0) != (ssize_t)sizeof serve->id_salt)
         return cairn_error_set_os(reterr, errno, "serve/start: random bytes", NULL);
-    cairn_status status = cairn_keys_new(o->mem, o->namespace_secret, o->api_keys, o->count_api_keys, &serve->keys, reterr);
+    cairn_status status =
+        cairn_keys_new(o->mem, o->namespace_secret, o->api_keys, o->count_api_keys, &serve->keys, reterr);
     if (status != CAIRN_OK)
         return status;
     status = cairn_clock_table_new(o->mem, CLOCKS_MAX, &serve->clocks);
     if (status == CAIRN_OK)
-        status = cairn_replies_new(o->mem, REPLIES_MAX, REPLIES_BYTES_MAX, &serve->replies);
+        status = cairn_replies_new(o->mem, REPLIES_MAX, CAIRN_SERVE_REPLIES_BYTES_MAX, &serve->replies);
     if (status != CAIRN_OK)
         return cairn_error_set(reterr, status, "serve/start", NULL);
     serve->metrics.slots = o->engine->info.slots;

@@ -21,6 +21,9 @@
 
 typedef struct cairn_serve cairn_serve;
 
+/* What responses that may be continued by their id take at most (previous_response_id). */
+enum { CAIRN_SERVE_REPLIES_BYTES_MAX = 64 * 1024 * 1024 };
+
 typedef struct cairn_serve_options {
     cairn_mem *mem;
     cairn_log *log;
@@ -38,7 +41,7 @@ typedef struct cairn_serve_options {
     size_t body_bytes_max;
     cairn_resume_mode resume; /* for requests that don't say                                        */
     bool thinking_off;
-    bool normalize; /* take known volatile text out of the prompt's head: see normalize.h             */
+    bool normalize;   /* take known volatile text out of the prompt's head: see normalize.h             */
     bool no_excerpts; /* records of requests hold no text of prompts                                 */
     const char *template_kwargs_json; /* NULL: none                                                 */
     const char *const *api_keys;      /* char *[count_api_keys]; none: no key is asked for          */
