@@ -195,6 +195,7 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .resume = s->resume == 1 ? CAIRN_RESUME_EXACT : CAIRN_RESUME_FAST,
                                    .thinking_off = s->no_thinking,
                                    .normalize = s->normalize,
+                                   .answers_bytes_max = s->no_cache ? 0 : s->answers_max,
                                    .no_excerpts = s->no_excerpts,
                                    .template_kwargs_json = s->template_kwargs,
                                    .api_keys = p->keys,
@@ -216,24 +217,27 @@ static void print_plan(const cairn_serve_settings *s, const parts *p)
 {
     const cairn_engine_info *info = &p->engine.engine->info;
     char weights[CAIRN_UNITS_TEXT], slots[CAIRN_UNITS_TEXT], cache[CAIRN_UNITS_TEXT], sum[CAIRN_UNITS_TEXT],
-        bodies[CAIRN_UNITS_TEXT], replies[CAIRN_UNITS_TEXT], about[128];
+        bodies[CAIRN_UNITS_TEXT], answers[CAIRN_UNITS_TEXT], replies[CAIRN_UNITS_TEXT], about[128];
     cairn_llama_memory memory;
     cairn_llama_memory_get(p->engine.engine, &memory);
-    uint64_t cache_bytes = s->no_cache ? 0 : s->cache_ram, bodies_bytes = s->body_max * 8;
+    uint64_t cache_bytes = s->no_cache ? 0 : s->cache_ram, bodies_bytes = s->body_max * 8,
+             answers_bytes = s->no_cache ? 0 : s->answers_max;
     cairn_units_print_bytes(memory.weight_bytes, weights);
     cairn_units_print_bytes(memory.slot_bytes, slots);
     cairn_units_print_bytes(cache_bytes, cache);
     cairn_units_print_bytes(bodies_bytes, bodies);
+    cairn_units_print_bytes(answers_bytes, answers);
     cairn_units_print_bytes(CAIRN_SERVE_REPLIES_BYTES_MAX, replies);
     cairn_units_print_bytes(memory.weight_bytes + memory.slot_bytes + cache_bytes + bodies_bytes +
-                                CAIRN_SERVE_REPLIES_BYTES_MAX,
+                                answers_bytes + CAIRN_SERVE_REPLIES_BYTES_MAX,
                             sum);
     printf("model     %s\n", cairn_llama_describe(&p->engine.vocab, about, sizeof about));
     printf("engine    %s\n", info->build);
     printf("context   %u tokens in each of %u slot%s\n", info->slot_tokens_max, info->slots,
            info->slots == 1 ? "" : "s");
-    printf("memory    weights %s, slots %s, cache up to %s, bodies up to %s, responses up to %s: %s at most\n",
-           weights, slots, cache, bodies, replies, sum);
+    printf("memory    weights %s, slots %s, cache up to %s, bodies up to %s, answers up to %s, responses up to %s: "
+           "%s at most\n",
+           weights, slots, cache, bodies, answers, replies, sum);
     char disk[CAIRN_DISK_PLAN_DIR];
     printf("disk      %s\n", cairn_disk_plan_text(&p->disk, disk, sizeof disk));
     printf("cache     %s\n", s->no_cache ? "off" : s->resume == 1 ? "on, exact" : "on, fast");

@@ -23,6 +23,7 @@ static void defaults(cairn_serve_settings *s)
     s->flush = 5;
     s->cache_ram = cairn_machine_memory_bytes() / 4;
     s->body_max = 32u << 20;
+    s->answers_max = 64u << 20;
 }
 
 // NOLINTNEXTLINE(readability-function-size): a table
@@ -150,6 +151,11 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .words = "fast|exact",
          .help = "exact: answers are bit for bit those of a cold server;\nfast: also states from written "
                  "answers may serve (fast)"},
+        {.kind = CAIRN_OPTION_BYTES,
+         .name = "answers-max",
+         .value = &s->answers_max,
+         .arg = "SIZE",
+         .help = "memory for answers, so that one that a client sends back in\nother words is known; 0: off (64M)"},
         {.kind = CAIRN_OPTION_HEAD, .name = "server"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "host",

@@ -17,7 +17,7 @@ typedef struct cairn_serve_settings {
         *type_v;
     int64_t port, context, threads, threads_batch, slots, batch, gpu_layers, queue, http_threads, connections,
         drain, flush;
-    uint64_t cache_ram, cache_disk_daily, body_max;
+    uint64_t cache_ram, cache_disk_daily, answers_max, body_max;
     int resume, log_format;
     bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_thinking, normalize, no_excerpts, force;
 } cairn_serve_settings;

@@ -330,3 +330,16 @@ cairn_status cairn_answer_end(cairn_answer *a, cairn_finish finish, const cairn_
         return end_stream(a, word, record, times, out);
     return end_whole(a, word, &message, record, times, out);
 }
+
+cairn_chat_text cairn_answer_message(cairn_answer *a)
+{
+    cairn_chat_text message = {.text = "", .bytes = 0};
+    if (a->stream != NULL && cairn_chat_stream_finish(a->stream, NULL, &message, NULL) != CAIRN_OK)
+        message = (cairn_chat_text){.text = "", .bytes = 0};
+    return message;
+}
+
+uint32_t cairn_answer_count_calls(const cairn_answer *a)
+{
+    return a->stream != NULL ? cairn_chat_stream_count_calls(a->stream) : 0;
+}

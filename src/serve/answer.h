@@ -84,6 +84,14 @@ CAIRN_MUST_CHECK cairn_status cairn_answer_end(cairn_answer *answer, cairn_finis
                                                const cairn_record *record, const cairn_request_times *times,
                                                cairn_buf *out);
 
+/*
+ * What the client was given, as a chat message in JSON; after cairn_answer_end, borrowed until the answer is freed.
+ * Without chat: no bytes.
+ */
+cairn_chat_text cairn_answer_message(cairn_answer *answer);
+/* Tool calls in it. */
+uint32_t cairn_answer_count_calls(const cairn_answer *answer);
+
 /* The reason that `end` will give or gave: "stop", "length", "tool_calls". */
 const char *cairn_answer_finish_word(const cairn_answer *answer, cairn_finish finish);
 

@@ -89,6 +89,11 @@ static cairn_status find_boundaries(cairn_serve *serve, cairn_job *job)
     size_t count = 0, room = 0;
     cairn_status status = cairn_marks_add(job->mem, json_object_get(job->json, "messages"), job->chat_prompt,
                                           &list, &count, &room);
+    if (status == CAIRN_OK && job->recall.text != NULL) {
+        cairn_recall_boundaries(&job->recall, list, count);
+        view.text = job->recall.text;
+        view.text_bytes = job->recall.text_bytes;
+    }
     if (status == CAIRN_OK && count > 0) {
         view.boundaries = list;
         view.count_boundaries = count;
@@ -114,6 +119,46 @@ static void check_messages(const cairn_job *job, cairn_api_error *error)
         cairn_api_error_bad(error, "messages", "messages is empty; at least one message is needed.");
 }
 
+static bool may_recall(const cairn_serve *serve, const cairn_job *job)
+{
+    int resume = job->params.resume >= 0 ? job->params.resume : (int)serve->options.resume;
+    return resume == CAIRN_RESUME_FAST && serve->options.answers_bytes_max > 0;
+}
+
+/*
+ * Prompt and tokens with the answers that came back as they were generated; see recall.h. What can't be done so is
+ * done again without.
+ */
+static cairn_status render_recalled(cairn_serve *serve, cairn_job *job, const cairn_chat_options *options,
+                                    const char *body, size_t body_bytes, cairn_error *reterr)
+{
+    cairn_recall *recall = &job->recall;
+    cairn_status status = CAIRN_OK;
+    bool again = true;
+    for (int tries = 0; again && status == CAIRN_OK; tries++) {
+        cairn_buf text;
+        cairn_buf_init(&text, job->mem, SIZE_MAX / 4);
+        if (tries == CAIRN_RECALL_RENDERS_MAX ||
+            (recall->count > 0 && cairn_recall_request(recall, job->json, &text) != CAIRN_OK))
+            cairn_recall_give_up(recall);
+        bool own = recall->count > 0;
+        cairn_chat_prompt_free(job->chat_prompt);
+        job->chat_prompt = NULL;
+        status = cairn_chat_render(serve->options.chat, own ? cairn_buf_str(&text) : body,
+                                   own ? text.len_bytes : body_bytes, options, &job->chat_prompt, reterr);
+        if (status == CAIRN_OK) {
+            status = cairn_recall_splice(recall, serve->options.vocab, job->chat_prompt, &job->tokens, &again);
+            if (status != CAIRN_OK)
+                (void)cairn_error_set(reterr, status, "generation/render", "the prompt could not be tokenized");
+        } else if (own) { /* what the template says of the client's own words counts */
+            cairn_recall_give_up(recall);
+            status = CAIRN_OK;
+        }
+        cairn_buf_release(&text);
+    }
+    return status;
+}
+
 /* Prompt text and tokens of a chat request, whose body is char[text_bytes]. */
 static void render_chat(cairn_serve *serve, cairn_job *job, const char *text, size_t text_bytes,
                         cairn_api_error *error)
@@ -123,16 +168,18 @@ static void render_chat(cairn_serve *serve, cairn_job *job, const char *text, si
                                   .kwargs_json = serve->options.template_kwargs_json,
                                   .request_bytes_max = SIZE_MAX / 2}; /* the body was limited when it came */
     cairn_error cause = {0};
-    if (cairn_chat_render(serve->options.chat, text, text_bytes, &options, &job->chat_prompt, &cause) !=
-        CAIRN_OK) {
+    cairn_recall_init(&job->recall, job->mem, may_recall(serve, job) ? serve->answers : NULL);
+    cairn_status status =
+        cairn_recall_find(&job->recall, &job->prompt.space, json_object_get(job->json, "messages"));
+    if (status != CAIRN_OK)
+        job->recall.answers = NULL;
+    if (render_recalled(serve, job, &options, text, text_bytes, &cause) != CAIRN_OK) {
         cairn_render_error(error, &cause);
         return;
     }
+    cairn_recall_notes(&job->recall, &job->notes);
     const cairn_chat_prompt *p = job->chat_prompt;
-    cairn_status status =
-        cairn_tokens_of(job->mem, serve->options.vocab, p->text, p->text_bytes, AS_PROMPT, &job->tokens);
-    if (status == CAIRN_OK)
-        status = find_boundaries(serve, job);
+    status = find_boundaries(serve, job);
     if (status == CAIRN_OK)
         status = find_visible(serve, job);
     job->count_client_stops = job->params.count_stops;

@@ -31,8 +31,8 @@ static json_t *entry_json(const cairn_history_entry *entry)
     static const char *const endings[] = {"done", "stopped", "broken"};
     char time[CAIRN_CLOCK_TEXT];
     cairn_clock_print(entry->ended_wall_ms, time);
-    return json_pack("{s:I, s:s, s:s, s:o, s:o}", "id", (json_int_t)entry->id, "ended", time, "ending",
-                     endings[entry->ending], "cairn",
+    return json_pack("{s:I, s:s, s:s, s:I, s:o, s:o}", "id", (json_int_t)entry->id, "ended", time, "ending",
+                     endings[entry->ending], "recalled", (json_int_t)entry->recalled, "cairn",
                      cairn_record_noted_json(&entry->record, NULL, &entry->excerpt), "timings",
                      cairn_timings_json(&entry->record, &entry->times));
 }

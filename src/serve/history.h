@@ -21,6 +21,7 @@ typedef struct cairn_history_entry {
     cairn_ending ending;
     cairn_record record;
     cairn_request_times times;
+    uint32_t recalled;     /* answers that stood in the prompt as they were generated                    */
     cairn_namespace owner; /* see cairn_job.owner                                                     */
     cairn_excerpt excerpt;
 } cairn_history_entry;

@@ -15,6 +15,8 @@ cairn_job *cairn_job_new(const cairn_mem *mem, uint64_t id, size_t outbox_bytes_
     atomic_init(&job->refs, 1);
     cairn_outbox_init(&job->outbox, mem, outbox_bytes_max);
     cairn_buf_init(&job->work.out, mem, outbox_bytes_max);
+    cairn_buf_init(&job->work.sampled, mem, SIZE_MAX / 4);
+    cairn_recall_init(&job->recall, mem, NULL);
     cairn_params_init(&job->params);
     return job;
 }
@@ -37,6 +39,8 @@ void cairn_job_unref(cairn_job *job)
     cairn_sampler_free(job->sampler);
     cairn_chat_prompt_free(job->chat_prompt);
     cairn_tokens_release(job->mem, &job->tokens);
+    cairn_recall_release(&job->recall);
+    cairn_buf_release(&job->work.sampled);
     cairn_mem_array_release(job->mem, job->boundaries, job->room_boundaries, sizeof *job->boundaries);
     cairn_mem_array_release(job->mem, job->visible, job->count_visible, sizeof *job->visible);
     cairn_mem_release(job->mem, job->echo, job->echo_bytes);

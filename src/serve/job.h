@@ -22,6 +22,7 @@
 #include "serve/excerpt.h"
 #include "serve/outbox.h"
 #include "serve/params.h"
+#include "serve/recall.h"
 #include "serve/tokens.h"
 
 typedef struct cairn_job cairn_job;
@@ -36,6 +37,8 @@ typedef struct cairn_job_work {
     uint64_t spoken_ns;     /* when the client last got anything                                      */
     uint64_t paused_ns;     /* since when a slow reader holds it up; 0: not                           */
     uint32_t answer_tokens; /* sampled so far                                                         */
+    cairn_buf sampled;      /* cairn_token[]: of the answer, while it is worth remembering: see recall.h */
+    bool hidden;            /* a special token among them has no text: not to be remembered            */
     cairn_error error;      /* why it failed, when the cache doesn't know                             */
 } cairn_job_work;
 
@@ -49,6 +52,7 @@ struct cairn_job {
     cairn_params params;
     cairn_chat_prompt *chat_prompt; /* chat only                                                       */
     cairn_tokens tokens;
+    cairn_recall recall; /* answers that came back among the messages                                */
     cairn_boundary *boundaries; /* cairn_boundary[room_boundaries], prompt.count_boundaries of them used */
     uint32_t room_boundaries;
     cairn_prompt prompt;

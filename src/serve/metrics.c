@@ -88,6 +88,14 @@ void cairn_metrics_load(cairn_metrics *m, uint64_t queued, uint64_t active)
     unlock(m);
 }
 
+void cairn_metrics_answers(cairn_metrics *m, uint64_t recalled, const cairn_answers_stats *stats)
+{
+    lock(m);
+    m->recalled += recalled;
+    m->answers = *stats;
+    unlock(m);
+}
+
 void cairn_metrics_cache(cairn_metrics *m, const cairn_cache_stats *stats)
 {
     lock(m);
@@ -229,6 +237,16 @@ static void print_cache(sheet *s, const cairn_cache_stats *c)
            c->restores_failed);
 }
 
+static void print_answers(sheet *s, const cairn_metrics *m)
+{
+    simple(s, "answers_recalled_total", "counter",
+           "Answers that came back changed and stood in the prompt as they were generated.", m->recalled);
+    simple(s, "answers_kept", "gauge", "Answers that are remembered.", m->answers.kept);
+    simple(s, "answers_bytes", "gauge", "Memory of remembered answers.", m->answers.bytes);
+    simple(s, "answers_limit_bytes", "gauge", "The most that they may take; 0: off.", m->answers.bytes_max);
+    simple(s, "answers_evicted_total", "counter", "Answers forgotten for newer ones.", m->answers.evicted);
+}
+
 static void print_disk(sheet *s, const cairn_cache_disk_stats *d)
 {
     simple(s, "disk_bytes", "gauge", "Bytes of blob files in the disk tier's directory.", d->bytes);
@@ -277,6 +295,7 @@ cairn_status cairn_metrics_print(cairn_metrics *m, cairn_buf *out)
     histogram(&s, "time_to_first_token_seconds", "Time from arrival to first token.", &m->first_token);
     histogram(&s, "token_seconds", "Time between two tokens of an answer.", &m->token);
     print_cache(&s, &m->cache);
+    print_answers(&s, m);
     if (m->disk_on)
         print_disk(&s, &m->disk);
     simple(&s, "expectations_failed_total", "counter", "Internal checks that failed and were survived.",

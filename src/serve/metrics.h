@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "cairn/cairn.h"
+#include "serve/answers.h"
 #include "serve/record_json.h"
 
 enum { CAIRN_METRICS_BOUNDS = 14, CAIRN_METRICS_SOURCES = 5, CAIRN_METRICS_CODES = 600 };
@@ -34,6 +35,8 @@ typedef struct cairn_metrics {
     uint64_t responses[CAIRN_METRICS_CODES]; /* by HTTP status                                          */
     uint64_t disconnects;                    /* clients that went away before the end               */
     cairn_histogram queue, first_token, prompt, token;
+    uint64_t recalled;       /* answers put in place                                                   */
+    cairn_answers_stats answers;
     uint64_t queued, active; /* now                                                                    */
     uint32_t slots, queue_max;
     cairn_cache_stats cache;
@@ -50,6 +53,8 @@ void cairn_metrics_request(cairn_metrics *metrics, cairn_ending ending, const ca
                            const cairn_request_times *times);
 void cairn_metrics_response(cairn_metrics *metrics, int http_status);
 void cairn_metrics_disconnect(cairn_metrics *metrics);
+/* Answers that stood in a prompt as they were generated, and what is remembered now. */
+void cairn_metrics_answers(cairn_metrics *metrics, uint64_t recalled, const cairn_answers_stats *stats);
 void cairn_metrics_load(cairn_metrics *metrics, uint64_t queued, uint64_t active);
 void cairn_metrics_cache(cairn_metrics *metrics, const cairn_cache_stats *stats);
 void cairn_metrics_disk(cairn_metrics *metrics, const cairn_cache_disk_stats *stats);

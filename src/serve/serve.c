@@ -40,11 +40,12 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
     const cairn_serve_options *o = &serve->options;
     if (getrandom(&serve->id_salt, sizeof serve->id_salt, 0) != (ssize_t)sizeof serve->id_salt)
         return cairn_error_set_os(reterr, errno, "serve/start: random bytes", NULL);
-    cairn_status status =
-        cairn_keys_new(o->mem, o->namespace_secret, o->api_keys, o->count_api_keys, &serve->keys, reterr);
+    cairn_status status = cairn_keys_new(o->mem, o->namespace_secret, o->api_keys, o->count_api_keys, &serve->keys, reterr);
     if (status != CAIRN_OK)
         return status;
     status = cairn_clock_table_new(o->mem, CLOCKS_MAX, &serve->clocks);
+    if (status == CAIRN_OK)
+        status = cairn_answers_new(o->mem, o->answers_bytes_max, &serve->answers);
     if (status == CAIRN_OK)
         status = cairn_replies_new(o->mem, REPLIES_MAX, CAIRN_SERVE_REPLIES_BYTES_MAX, &serve->replies);
     if (status != CAIRN_OK)
@@ -143,6 +144,7 @@ void cairn_serve_stop(cairn_serve *serve, uint64_t drain_ns)
     cairn_events_free(serve->events);
     cairn_scheduler_free(serve->scheduler);
     cairn_replies_free(serve->replies);
+    cairn_answers_free(serve->answers);
     cairn_keys_free(serve->keys);
     cairn_clock_table_free(serve->clocks);
     cairn_history_release(&serve->history);

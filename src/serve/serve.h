@@ -41,7 +41,8 @@ typedef struct cairn_serve_options {
     size_t body_bytes_max;
     cairn_resume_mode resume; /* for requests that don't say                                        */
     bool thinking_off;
-    bool normalize;   /* take known volatile text out of the prompt's head: see normalize.h             */
+    bool normalize; /* take known volatile text out of the prompt's head: see normalize.h             */
+    uint64_t answers_bytes_max; /* memory for answers that may come back: see recall.h; 0: off          */
     bool no_excerpts; /* records of requests hold no text of prompts                                 */
     const char *template_kwargs_json; /* NULL: none                                                 */
     const char *const *api_keys;      /* char *[count_api_keys]; none: no key is asked for          */

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "serve/answers.h"
 #include "serve/clock_table.h"
 #include "serve/events.h"
 #include "serve/history.h"
@@ -26,6 +27,7 @@ struct cairn_serve {
     cairn_metrics metrics;
     cairn_history history;
     cairn_clock_table *clocks;
+    cairn_answers *answers; /* what was generated                                                      */
     cairn_keys *keys;
     cairn_events *events;
     cairn_replies *replies; /* responses that may be continued by id                                    */

@@ -48,6 +48,40 @@ cairn_turn cairn_turn_begin(const cairn_scheduler_options *o, cairn_job *job)
 
 /* --- end --------------------------------------------------------------------------------------------------------- */
 
+/* A finished answer may come back with the next request. */
+static void remember(cairn_job *job, cairn_finish finish)
+{
+    cairn_job_work *w = &job->work;
+    if (job->recall.answers == NULL || job->chat_prompt == NULL || job->chat_prompt->continues ||
+        job->prompt.no_store || w->hidden || finish == CAIRN_FINISH_STOP_TEXT)
+        return;
+    if (finish == CAIRN_FINISH_LENGTH && cairn_answer_count_calls(job->answer) > 0)
+        return; /* the last call may be a part of one */
+    const cairn_chat_text message = cairn_answer_message(job->answer);
+    if (message.bytes > 0)
+        cairn_recall_keep(&job->recall, &job->prompt.space, job->chat_prompt, &job->tokens, &message,
+                          (const cairn_token *)(const void *)w->sampled.bytes,
+                          (uint32_t)(w->sampled.len_bytes / sizeof(cairn_token)));
+}
+
+/* A token of the answer; without memory for it the answer is not remembered. */
+static void note_token(cairn_job *job, cairn_token token, bool shown)
+{
+    cairn_job_work *w = &job->work;
+    if (job->recall.answers == NULL)
+        return;
+    w->hidden = w->hidden || !shown || cairn_buf_append(&w->sampled, &token, sizeof token) != CAIRN_OK;
+}
+
+static void tell_answers(const cairn_scheduler_options *o, const cairn_job *job)
+{
+    if (job->recall.answers == NULL)
+        return;
+    cairn_answers_stats stats;
+    cairn_answers_stats_get(job->recall.answers, &stats);
+    cairn_metrics_answers(o->metrics, job->recall.count_in_place, &stats);
+}
+
 static const char *ending_word(cairn_ending ending)
 {
     static const char *const words[] = {"done", "stopped", "broken"};
@@ -63,6 +97,7 @@ static void log_end(const cairn_scheduler_options *o, const cairn_job *job, cair
               CAIRN_FIELD_UINT("least", r->least), CAIRN_FIELD_STR("tier", cairn_source_word(r->source)),
               CAIRN_FIELD_STR("reason", cairn_reason_word(r->reason)),
               CAIRN_FIELD_UINT("answer", t->answer_tokens),
+              CAIRN_FIELD_UINT("recalled", job->recall.count_in_place),
               CAIRN_FIELD_UINT("queue_ms", t->queue_ns / 1000000),
               CAIRN_FIELD_UINT("prompt_ms", t->prompt_ns / 1000000),
               CAIRN_FIELD_UINT("answer_ms", t->answer_ns / 1000000),
@@ -95,18 +130,22 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
             (void)cairn_error_set(&w->error, status, "turn/end", "the answer could not be written");
             cairn_api_error_from(&api, &w->error);
         }
+        if (ending == CAIRN_END_DONE)
+            remember(job, finish);
     } else if (ending == CAIRN_END_STOPPED) {
         cairn_api_error_set(&api, 503, "unavailable_error", "stopped", "The request was stopped.");
     }
     /* Before the client hears of the end, so that whoever asks next finds it in the counts. */
     log_end(o, job, ending, &record, &times);
     cairn_metrics_request(o->metrics, ending, &record, &times);
+    tell_answers(o, job);
     cairn_history_entry entry = {.id = job->id,
                                  .ended_wall_ms = cairn_clock_wall_ms(o->clock),
                                  .ending = ending,
                                  .record = record,
                                  .times = times,
                                  .owner = job->owner,
+                                 .recalled = job->recall.count_in_place,
                                  .excerpt = job->excerpt};
     cairn_history_add(o->history, &entry);
     if (ending == CAIRN_END_DONE && speak(o, job) == CAIRN_OK) {
@@ -185,6 +224,7 @@ static cairn_status sample(const cairn_scheduler_options *o, cairn_job *job, boo
         return CAIRN_OK;
     }
     bool stopped = false;
+    note_token(job, w->next, !cairn_llama_is_control(o->vocab, w->next) || cairn_job_shows(job, w->next));
     status = token_text(o, job, w->next, text, sizeof text, &len_bytes);
     if (status == CAIRN_OK && len_bytes > 0)
         status = cairn_answer_text(job->answer, text, len_bytes, &w->out, &stopped);
