@@ -98,7 +98,10 @@ static const char *one_line(const char *text, char line[LINE_BYTES])
             line[used++] = '\\';
             line[used++] = *text == '\n' ? 'n' : 't';
         } else {
-            line[used++] = (unsigned char)*text < 32 || *text == 127 ? '.' : *text;
+            bool control = (unsigned char)*text < 32 || *text == 127;
+            line[used++] = *text;
+            if (control)
+                line[used - 1] = '.';
         }
     }
     line[used] = '\0';

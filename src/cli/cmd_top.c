@@ -105,15 +105,16 @@ static void show_slots(const json_t *slots)
     {
         unsigned long long id = number(slot, "id"), done = number(slot, "n_prompt_tokens_processed"),
                            all = number(slot, "n_prompt_tokens"), written = number(slot, "n_decoded");
-        if (!json_is_true(json_object_get(slot, "is_processing")))
+        if (!json_is_true(json_object_get(slot, "is_processing"))) {
             printf("slot %-3llu   %s free\n", id, bar(0, 1, cells));
-        else if (written == 0)
+        } else if (written == 0) {
             printf("slot %-3llu   %s request %llu: reading, %llu of %llu tokens\n", id, bar(done, all, cells),
                    (unsigned long long)number(slot, "id_task"), done, all);
-        else
+        } else {
             printf("slot %-3llu   %s request %llu: writing, %llu tokens after %llu\n", id,
                    bar(all + written, number(slot, "n_ctx"), cells),
                    (unsigned long long)number(slot, "id_task"), written, all);
+        }
     }
 }
 
@@ -133,12 +134,13 @@ static void show_cache(const json_t *cache)
         show_tier("disk", disk);
     const json_t *since = json_object_get(cache, "since_start"), *held = json_object_get(cache, "held");
     uint64_t prompt = number(since, "tokens_prompt"), read = number(since, "tokens_read");
-    if (since != NULL && prompt > 0 && read <= prompt)
+    if (since != NULL && prompt > 0 && read <= prompt) {
         printf("since start %llu requests; %.0f %% of %llu prompt tokens were not read again; %llu "
                "checkpoints held\n",
                (unsigned long long)number(since, "requests"),
                100.0 * (double)(prompt - read) / (double)prompt, (unsigned long long)prompt,
                (unsigned long long)number(held, "states"));
+    }
 }
 
 static void show_requests(const json_t *list, size_t rows_max)

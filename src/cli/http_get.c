@@ -30,9 +30,10 @@ static int open_socket(const cairn_http_get *from, cairn_error *reterr)
         }
     }
     freeaddrinfo(found);
-    if (sock < 0)
+    if (sock < 0) {
         (void)cairn_error_set_os(reterr, last, "http/get", "no connection to %s, port %s", from->host,
                                  from->port);
+    }
     return sock;
 }
 

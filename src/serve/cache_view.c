@@ -136,16 +136,18 @@ static cairn_status print_node(const cairn_cache_view *view, const cairn_cache_n
         status = cairn_buf_printf(out, ",\"slot\":%" PRIu32, node->slot);
     if (status == CAIRN_OK && node->count_states > 0) {
         status = cairn_buf_printf(out, ",\"count_states\":%" PRIu32 ",\"states\":[", node->count_states);
-        for (uint32_t i = 0; i < node->count_states && i < 16 && status == CAIRN_OK; i++)
+        for (uint32_t i = 0; i < node->count_states && i < 16 && status == CAIRN_OK; i++) {
             status = cairn_buf_printf(out, "%s[%" PRIu32 ",%.3f]", i > 0 ? "," : "", node->states[i],
                                       (double)node->states_ms[i]);
+        }
         if (status == CAIRN_OK)
             status = cairn_buf_append_str(out, "]");
     }
-    if (status == CAIRN_OK && left->nodes > 0)
+    if (status == CAIRN_OK && left->nodes > 0) {
         status = cairn_buf_printf(
             out, ",\"more\":{\"nodes\":%" PRIu32 ",\"tokens\":%" PRIu64 ",\"states\":%" PRIu32 "}",
             left->nodes, left->tokens, left->states);
+    }
     return status == CAIRN_OK ? cairn_buf_append_str(out, "}") : status;
 }
 

@@ -137,11 +137,12 @@ static json_t *state_json(cairn_events *e, const watcher *w, uint64_t now_ns, ui
                   "bytes", "now", (json_int_t)c.ram_bytes, "peak", (json_int_t)c.ram_bytes_peak, "limit",
                   (json_int_t)c.ram_bytes_max, "index", (json_int_t)c.index_bytes, "states",
                   (json_int_t)c.state_bytes, "rows", (json_int_t)c.row_bytes);
-    if (!e->options.keyed && state != NULL)
+    if (!e->options.keyed && state != NULL) {
         json_object_set_new(state, "tokens",
                             json_pack("{s:I, s:I, s:I, s:I}", "prompt", (json_int_t)prompt, "read",
                                       (json_int_t)read, "least", (json_int_t)least, "answer",
                                       (json_int_t)answered));
+    }
     return state;
 }
 

@@ -32,16 +32,15 @@ static uint32_t at_most(uint32_t count)
     return count < CAIRN_EXCERPT_TOKENS ? count : CAIRN_EXCERPT_TOKENS;
 }
 
-void cairn_excerpt_sides(cairn_excerpt *excerpt, const cairn_llama_vocab *vocab, const cairn_token *known,
-                         uint32_t count_known, const cairn_token *given, uint32_t count_given,
-                         uint32_t position)
+void cairn_excerpt_sides(cairn_excerpt *excerpt, const cairn_llama_vocab *vocab,
+                         const cairn_excerpt_side *known, const cairn_excerpt_side *given, uint32_t position)
 {
     uint32_t back = at_most(position);
     excerpt->there = true;
     excerpt->position = position;
-    write_text(vocab, given + (position - back), back, excerpt->before);
-    write_text(vocab, known + position, at_most(count_known - position), excerpt->known);
-    write_text(vocab, given + position, at_most(count_given - position), excerpt->given);
+    write_text(vocab, given->tokens + (position - back), back, excerpt->before);
+    write_text(vocab, known->tokens + position, at_most(known->count - position), excerpt->known);
+    write_text(vocab, given->tokens + position, at_most(given->count - position), excerpt->given);
 }
 
 void cairn_excerpt_take(cairn_excerpt *excerpt, const cairn_cache *cache, const cairn_llama_vocab *vocab,
@@ -115,23 +114,27 @@ const char *cairn_excerpt_hint(const char *before, const char *known, const char
                                         "saturday", "sunday",  "202",       NULL};
     static const char *const tools[] = {"\"function\"", "\"parameters\"", "\"description\"",
                                         "<tools>",      "\"properties\"", NULL};
-    if (only_blanks_differ(known, given))
+    if (only_blanks_differ(known, given)) {
         return "The two texts differ in blanks or line ends only. Send earlier messages back as they were, "
                "without "
                "trimming or formatting them.";
+    }
     if (role == CAIRN_ROLE_SYSTEM || role == CAIRN_ROLE_NONE) {
-        if (contains_any(before, tools) || (contains_any(known, tools) && contains_any(given, tools)))
+        if (contains_any(before, tools) || (contains_any(known, tools) && contains_any(given, tools))) {
             return "The list of tools changed or came in another order. Keep tools and their order the same "
                    "for the "
                    "whole conversation; everything after them is read again otherwise.";
-        if (contains_any(before, times) && (begins_with_digit(known) || begins_with_digit(given)))
+        }
+        if (contains_any(before, times) && (begins_with_digit(known) || begins_with_digit(given))) {
             return "The system prompt holds a date or time that changes. Put it into the last user message, "
                    "or keep "
                    "it fixed for the conversation.";
-        if (begins_with_digit(known) && begins_with_digit(given))
+        }
+        if (begins_with_digit(known) && begins_with_digit(given)) {
             return "The system prompt holds a number that changes from request to request (a counter, an id, "
                    "a "
                    "time). Put it into the last user message, or leave it out.";
+        }
         /* Another conversation begins differently at once; that is nobody's mistake. */
         if (strlen(before) < 64)
             return NULL;
@@ -140,19 +143,22 @@ const char *cairn_excerpt_hint(const char *before, const char *known, const char
                "whole conversation, and put what changes into the last user message.";
     }
     if (role == CAIRN_ROLE_ASSISTANT) {
-        if (strstr(known, "<think") != NULL && strstr(given, "<think") == NULL)
+        if (strstr(known, "<think") != NULL && strstr(given, "<think") == NULL) {
             return "Reasoning of an earlier answer was left out. Send it back as it came "
                    "(reasoning_content), or let "
                    "the server's template drop it in the same way each time.";
-        if (strstr(known, "tool_call") != NULL || strchr(known, '{') != NULL)
+        }
+        if (strstr(known, "tool_call") != NULL || strchr(known, '{') != NULL) {
             return "The arguments of an earlier tool call were written anew (blanks, order of fields, "
                    "numbers). Send "
                    "them back as the text that came.";
+        }
     }
-    if (role == CAIRN_ROLE_TOOL)
+    if (role == CAIRN_ROLE_TOOL) {
         return "An earlier tool result was changed or cleared. What comes after it is read again; clear many "
                "results "
                "at once rather than one a turn.";
+    }
     return NULL;
 }
 

@@ -33,10 +33,15 @@ typedef struct cairn_excerpt {
 void cairn_excerpt_take(cairn_excerpt *excerpt, const cairn_cache *cache, const cairn_llama_vocab *vocab,
                         const cairn_prompt *prompt);
 
-/* The texts where two prompts part: cairn_token[count_known] and cairn_token[count_given]. */
-void cairn_excerpt_sides(cairn_excerpt *excerpt, const cairn_llama_vocab *vocab, const cairn_token *known,
-                         uint32_t count_known, const cairn_token *given, uint32_t count_given,
-                         uint32_t position);
+/* A prompt: cairn_token[count]. */
+typedef struct cairn_excerpt_side {
+    const cairn_token *tokens;
+    uint32_t count;
+} cairn_excerpt_side;
+
+/* The texts where two prompts part, after `position` tokens. */
+void cairn_excerpt_sides(cairn_excerpt *excerpt, const cairn_llama_vocab *vocab,
+                         const cairn_excerpt_side *known, const cairn_excerpt_side *given, uint32_t position);
 
 /*
  * What the two texts suggest, in plain words; NULL: nothing.

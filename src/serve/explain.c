@@ -82,13 +82,15 @@ static void render(const cairn_explain_options *o, side *s, cairn_api_error *err
     cairn_buf text;
     cairn_buf_init(&text, o->mem, SIZE_MAX / 4);
     cairn_status status = cairn_json_write(&text, json_incref(s->body));
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         status =
             cairn_chat_render(o->chat, cairn_buf_str(&text), text.len_bytes, &options, &s->prompt, &cause);
+    }
     cairn_buf_release(&text);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         status = cairn_tokens_of(o->mem, o->vocab, s->prompt->text, s->prompt->text_bytes,
                                  CAIRN_TOKENS_ADD_SPECIAL | CAIRN_TOKENS_PARSE_SPECIAL, &s->tokens);
+    }
     if (status == CAIRN_OK && s->prompt->count_boundaries > 0) {
         s->room = (uint32_t)s->prompt->count_boundaries;
         s->boundaries = cairn_mem_array(o->mem, s->room, sizeof *s->boundaries);
@@ -96,10 +98,11 @@ static void render(const cairn_explain_options *o, side *s, cairn_api_error *err
                                        : cairn_tokens_boundaries(o->mem, o->vocab, s->prompt, &s->tokens,
                                                                  s->boundaries, &s->count);
     }
-    if (status != CAIRN_OK && cause.detail[0] != '\0')
+    if (status != CAIRN_OK && cause.detail[0] != '\0') {
         cairn_api_error_bad(error, "", "%s", cause.detail);
-    else if (status != CAIRN_OK)
+    } else if (status != CAIRN_OK) {
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "%s", cairn_status_message(status));
+    }
 }
 
 /* --- the comparison ---------------------------------------------------------------------------------------------- */
@@ -181,7 +184,8 @@ bool cairn_explain(const cairn_explain_options *o, const json_t *a, const json_t
                          ? CAIRN_CAUSE_SAME
                          : cairn_explain_cause(sides[0].body, sides[1].body, ret->common < first_user,
                                                in_opener, &ret->cause_message);
-        cairn_excerpt_sides(&ret->excerpt, o->vocab, ta->items, ta->count, tb->items, tb->count, ret->common);
+        const cairn_excerpt_side known = {ta->items, ta->count}, given = {tb->items, tb->count};
+        cairn_excerpt_sides(&ret->excerpt, o->vocab, &known, &given, ret->common);
     }
     for (int i = 0; i < 2; i++)
         side_release(o->mem, &sides[i]);

@@ -63,14 +63,15 @@ static void texts_of(const json_t *a, const json_t *b, const char **ret_a, const
 static bool only_blanks_differ(const char *a, const char *b)
 {
     while (*a != '\0' || *b != '\0') {
-        if (isspace((unsigned char)*a))
+        if (isspace((unsigned char)*a)) {
             a++;
-        else if (isspace((unsigned char)*b))
+        } else if (isspace((unsigned char)*b)) {
             b++;
-        else if (*a == *b)
+        } else if (*a == *b) {
             a++, b++;
-        else
+        } else {
             return false;
+        }
     }
     return true;
 }

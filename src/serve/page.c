@@ -44,9 +44,10 @@ void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, ca
 void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
     cairn_namespace owner;
-    if (owner_of(serve, request, &owner, &reply->error))
+    if (owner_of(serve, request, &owner, &reply->error)) {
         cairn_reply_json(reply, cairn_history_json(&serve->history,
                                                    serve->options.count_api_keys > 0 ? &owner : NULL, NULL));
+    }
 }
 
 void cairn_route_one_request(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
