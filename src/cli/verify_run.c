@@ -66,6 +66,26 @@ cairn_status cairn_verify_run(cairn_cache *cache, const cairn_prompt *prompt, co
     return status;
 }
 
+/* log(sum(exp(logits))) */
+static double log_sum(const float *logits, uint32_t count)
+{
+    double top = (double)logits[largest(logits, count)], sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += exp((double)logits[i] - top);
+    return top + log(sum);
+}
+
+/* How far b's distribution of the next token is from a's. */
+static double divergence(const float *a, const float *b, uint32_t count)
+{
+    double log_a = log_sum(a, count), log_b = log_sum(b, count), sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        double p = (double)a[i] - log_a, q = (double)b[i] - log_b;
+        sum += exp(p) * (p - q);
+    }
+    return sum > 0 ? sum : 0; /* rounding may make it a little negative */
+}
+
 cairn_verify_difference cairn_verify_compare(const cairn_verify_trace *a, const cairn_verify_trace *b)
 {
     CAIRN_ASSERT(a->vocab_size == b->vocab_size && a->answer_tokens == b->answer_tokens);
@@ -79,6 +99,11 @@ cairn_verify_difference cairn_verify_compare(const cairn_verify_trace *a, const 
             d.largest = difference;
         if (size > d.magnitude)
             d.magnitude = size;
+    }
+    for (uint32_t i = 0; i <= a->answer_tokens && !d.equal; i++) {
+        size_t at = (size_t)i * a->vocab_size;
+        double kl = divergence(a->logits + at, b->logits + at, a->vocab_size);
+        d.kl = kl > d.kl ? kl : d.kl;
     }
     for (uint32_t i = 0; i < a->answer_tokens; i++)
         d.greedy = d.greedy && a->answer[i] == b->answer[i];

@@ -39,6 +39,7 @@ typedef struct cairn_verify_difference {
     bool greedy;      /* the largest logits are the same tokens                                       */
     double largest;   /* largest absolute difference                                                  */
     double magnitude; /* largest absolute logit of `a`                                                */
+    double kl; /* largest Kullback-Leibler divergence of a token's distribution, a against b, in nats */
 } cairn_verify_difference;
 
 /* Compare all logits. Both traces have the same shape. */
