@@ -74,8 +74,8 @@ uint32_t cairn_policy_node_at(const cairn_workload *w, const cairn_policy_view *
 /* Decodes for reading [begin, end) with `cuts` extra ends inside. */
 uint32_t cairn_policy_batches(const cairn_profile *profile, uint32_t begin, uint32_t end, uint32_t cuts);
 
-extern const cairn_policy cairn_policy_perfect, cairn_policy_cairn, cairn_policy_cairn_exact,
-    cairn_policy_swiftlm, cairn_policy_llama, cairn_policy_llama_tuned, cairn_policy_ik, cairn_policy_grid,
-    cairn_policy_marconi, cairn_policy_marconi_recency, cairn_policy_lru;
+extern const cairn_policy cairn_policy_perfect, cairn_policy_perfect_exact, cairn_policy_cairn,
+    cairn_policy_cairn_exact, cairn_policy_swiftlm, cairn_policy_llama, cairn_policy_llama_tuned,
+    cairn_policy_ik, cairn_policy_grid, cairn_policy_marconi, cairn_policy_marconi_recency, cairn_policy_lru;
 
 #endif

@@ -79,7 +79,7 @@ static void goal_fleet(page *p, const cairn_results *r, uint32_t cairn)
         for (uint32_t k = 0; k < r->count_policies; k++) {
             const char *name = r->policies[k]->name;
             double lead = mine - cairn_replay_hit_rate(&r->fleets[b][k]);
-            if (strncmp(name, "cairn", 5) != 0 && strcmp(name, "perfect") != 0 && lead < gap) {
+            if (strncmp(name, "cairn", 5) != 0 && strncmp(name, "perfect", 7) != 0 && lead < gap) {
                 gap = lead;
                 who = name;
                 where = b;

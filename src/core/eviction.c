@@ -148,22 +148,31 @@ void cairn_drop_stranded(cairn_core *core, uint32_t node, uint32_t begin, uint32
     }
 }
 
+/* The segment's shallowest cover at or past `from`, or CAIRN_NONE. */
+static uint32_t top_cover(const cairn_tree *tree, const cairn_segment *segment, uint32_t from)
+{
+    uint32_t top = CAIRN_NONE;
+    for (uint32_t i = segment->cover_first; i != CAIRN_NONE; i = cairn_cover_at(tree, i)->segment_next) {
+        uint32_t begin = cairn_cover_at(tree, i)->begin;
+        top = begin >= from && (top == CAIRN_NONE || begin < cairn_cover_at(tree, top)->begin) ? i : top;
+    }
+    return top;
+}
+
 void cairn_drop_segment(cairn_core *core, uint32_t segment, cairn_reason tomb)
 {
     cairn_tree *tree = &core->tree;
     cairn_segment *item = cairn_segment_at(tree, segment);
     /* Where its covers were: the nodes stay valid, dropping removes none. The topmost gap takes all below it. */
     while (item->cover_first != CAIRN_NONE) {
-        uint32_t top = item->cover_first;
-        for (uint32_t i = top; i != CAIRN_NONE; i = cairn_cover_at(tree, i)->segment_next) {
-            top = cairn_cover_at(tree, i)->begin < cairn_cover_at(tree, top)->begin ? i : top;
-        }
+        uint32_t top = top_cover(tree, item, 0);
         cairn_cover gone = *cairn_cover_at(tree, top);
         cairn_tree_cover_remove(tree, top);
         bool last = item->count_covers == 0;
         if (last) {
             segment_free(core, segment);
         }
+        cairn_tree_inherit(tree, &gone);
         cairn_drop_stranded(core, gone.node, gone.begin, gone.end, tomb);
         if (last || !item->alive || item->count_covers == 0) {
             return;
@@ -258,19 +267,28 @@ static bool state_may_go(const cairn_state *state)
     return state->alive && !state->pending && !state->doomed && !state->chosen && state->pins == 0;
 }
 
-/* Is anything stored deeper than this segment on the paths that it covers? Then it is not the end of its rows. */
+/*
+ * Is anything stored deeper than this segment on the paths that it covers? Then it is not the end of its rows.
+ *
+ *   ret_cover  [out]  the first cover that nobody would inherit; CAIRN_NONE: all would go on
+ */
 static bool segment_is_last(const cairn_tree *tree, const cairn_segment *segment, uint32_t *ret_cover)
 {
-    uint32_t top = segment->cover_first;
-    for (uint32_t i = top; i != CAIRN_NONE; i = cairn_cover_at(tree, i)->segment_next) {
-        top = cairn_cover_at(tree, i)->begin < cairn_cover_at(tree, top)->begin ? i : top;
+    uint32_t left = segment->count_covers;
+    uint32_t top = top_cover(tree, segment, 0);
+    while (top != CAIRN_NONE && cairn_tree_heir(tree, cairn_cover_at(tree, top)) != CAIRN_NONE) {
+        top = top_cover(tree, segment, cairn_cover_at(tree, top)->end);
+        left--;
+    }
+    *ret_cover = top;
+    if (top == CAIRN_NONE) {
+        return true;
     }
     uint32_t below = cairn_node_at(tree, cairn_cover_at(tree, top)->node)->count_covers;
     for (uint32_t i = cairn_cover_at(tree, top)->prev; i != CAIRN_NONE; i = cairn_cover_at(tree, i)->prev) {
         below--;
     }
-    *ret_cover = top;
-    return below == segment->count_covers;
+    return below == left;
 }
 
 typedef struct needing {
@@ -368,6 +386,12 @@ static void consider_segment(cairn_core *core, uint32_t index, victim *best)
         segment->count_covers == 0 || !segment_is_last(tree, segment, &cover)) {
         return;
     }
+    if (cover == CAIRN_NONE) { /* others hold all of its rows */
+        if (0 < best->density) {
+            *best = (victim){.index = index, .rows = true, .density = 0, .bytes = segment->bytes};
+        }
+        return;
+    }
     const cairn_cover *top = cairn_cover_at(tree, cover);
     needing sum = {.used_ns = segment->used_ns};
     if (core->options.trim == CAIRN_TRIM_ANYWHERE) {
@@ -406,6 +430,9 @@ static void choose_segment(cairn_core *core, uint32_t segment, bool chosen)
     cairn_segment_at(tree, segment)->chosen = chosen;
     uint32_t cover;
     (void)segment_is_last(tree, cairn_segment_at(tree, segment), &cover);
+    if (cover == CAIRN_NONE) {
+        return;
+    }
     uint32_t from = cairn_cover_at(tree, cover)->begin;
     uint32_t node = cairn_cover_at(tree, cover)->node;
     cairn_value_dirty(core, node);

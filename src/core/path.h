@@ -225,6 +225,17 @@ void cairn_tree_segment_remove(cairn_tree *tree, uint32_t segment);
 /* Take one cover off its node and its segment. */
 void cairn_tree_cover_remove(cairn_tree *tree, uint32_t cover);
 
+/*
+ * Another segment that holds the rows of this cover: one that goes on where the cover ends, on this edge or below it,
+ * and began before. Two branches that begin with the same few tokens each save them. CAIRN_NONE: nobody does.
+ *
+ * Cost     O(children of the edge)
+ */
+uint32_t cairn_tree_heir(const cairn_tree *tree, const cairn_cover *cover);
+
+/* A cover was removed: its rows belong to the heir from now on, if there is one. */
+void cairn_tree_inherit(cairn_tree *tree, const cairn_cover *gone);
+
 /* Is the row before `position` of `node`'s edge (position in (begin, end]) in some slot, by its cursor? */
 bool cairn_tree_live(const cairn_tree *tree, uint32_t node, uint32_t position);
 

@@ -258,6 +258,38 @@ uint32_t cairn_tree_segment_add(cairn_tree *tree, uint32_t node, uint32_t begin,
     return segment;
 }
 
+uint32_t cairn_tree_heir(const cairn_tree *tree, const cairn_cover *cover)
+{
+    const cairn_node *node = cairn_node_at(tree, cover->node);
+    uint32_t next = node->cover_first;
+    while (next != CAIRN_NONE && cairn_cover_at(tree, next)->begin < cover->end) {
+        next = cairn_cover_at(tree, next)->next;
+    }
+    uint32_t child = next == CAIRN_NONE && cover->end == node->end ? node->child_first : CAIRN_NONE;
+    do {
+        const cairn_cover *follows = next != CAIRN_NONE && cairn_cover_at(tree, next)->begin == cover->end
+                                         ? cairn_cover_at(tree, next)
+                                         : NULL;
+        if (follows != NULL && follows->segment != cover->segment) {
+            const cairn_segment *segment = cairn_segment_at(tree, follows->segment);
+            if (segment->begin <= cover->begin && !segment->doomed && !segment->chosen) {
+                return follows->segment;
+            }
+        }
+        next = child != CAIRN_NONE ? cairn_node_at(tree, child)->cover_first : CAIRN_NONE;
+        child = child != CAIRN_NONE ? cairn_node_at(tree, child)->sibling_next : CAIRN_NONE;
+    } while (next != CAIRN_NONE || child != CAIRN_NONE);
+    return CAIRN_NONE;
+}
+
+void cairn_tree_inherit(cairn_tree *tree, const cairn_cover *gone)
+{
+    uint32_t heir = cairn_tree_heir(tree, gone);
+    if (heir != CAIRN_NONE) {
+        (void)cover_gaps(tree, gone->node, heir, gone->begin, gone->end);
+    }
+}
+
 void cairn_tree_segment_remove(cairn_tree *tree, uint32_t segment)
 {
     cairn_segment *item = cairn_segment_at(tree, segment);

@@ -29,19 +29,33 @@ static bool has_opener(const cairn_prompt *prompt)
     return false;
 }
 
+/* The last canonical cut before the divergence: where exact mode comes nearest to it. */
+static uint32_t last_canon(const cairn_lookup *look)
+{
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < look->count_canon && look->canon[i].cut <= look->limit; i++) {
+        place = look->canon[i].cut;
+    }
+    return place;
+}
+
 void cairn_placement_prepare(cairn_core *core, cairn_request *request)
 {
     const cairn_prompt *prompt = request->prompt;
     const cairn_lookup *look = &core->lookup;
     request->branch = request->tail = 0;
-    if (prompt->mode != CAIRN_RESUME_FAST || !request->keep) {
+    if (prompt->mode == CAIRN_RESUME_OFF || !request->keep) {
         return;
     }
     if (look->limit > 0 && look->node != CAIRN_NONE) {
         const cairn_node *node = cairn_node_at(&core->tree, look->node);
         bool goes_on = look->divergence < node->end || node->child_first != CAIRN_NONE;
         bool repeat = look->divergence >= prompt->count - 1;
-        request->branch = goes_on || repeat ? look->limit : 0;
+        uint32_t place = prompt->mode == CAIRN_RESUME_EXACT ? last_canon(look) : look->limit;
+        request->branch = goes_on || repeat ? place : 0;
+    }
+    if (prompt->mode == CAIRN_RESUME_EXACT) {
+        return;
     }
     if (!has_opener(prompt) && prompt->count > NEAR) {
         request->tail = prompt->count - 4;

@@ -155,7 +155,6 @@ typedef struct loss {
     uint64_t row_tokens;
 } loss;
 
-/* Is this stored row as good as the slot's own? */
 /*
  * Does most of this segment lie outside the path to `node`? Then it was saved for a branch that left early, and would
  * be kept whole for a few rows: what this path needs of it is saved again, while the slot has it.
@@ -175,20 +174,14 @@ static bool mostly_elsewhere(const cairn_core *core, uint32_t node, uint32_t seg
     return here < (item->end - item->begin) / 2;
 }
 
-static bool cover_serves(const cairn_core *core, const loss *lost, const cairn_cover *cover)
+/* Were rows [at, end) of this segment made by the same batches as the slot's own? */
+static bool same_reading(const cairn_core *core, const loss *lost, const cairn_segment *segment, uint32_t at,
+                         uint32_t end)
 {
-    const cairn_segment *segment = cairn_segment_at(&core->tree, cover->segment);
-    if (segment->doomed) {
-        return false;
-    }
-    if (!lost->exact) {
-        return !mostly_elsewhere(core, lost->node, cover->segment);
-    }
     const cairn_lineage *own = &core->slots[lost->slot].lineage;
-    uint32_t at = cover->begin;
     uint32_t mine = cairn_lineage_find(own, at);
     uint32_t theirs = cairn_lineage_find(&segment->lineage, at);
-    while (at < cover->end && at < lost->position && mine < own->count && theirs < segment->lineage.count) {
+    while (at < end && at < lost->position && mine < own->count && theirs < segment->lineage.count) {
         const cairn_run *a = &own->runs[mine];
         const cairn_run *b = &segment->lineage.runs[theirs];
         if (a->digest != 0 && (a->digest != b->digest || a->cut != b->cut)) {
@@ -199,6 +192,25 @@ static bool cover_serves(const cairn_core *core, const loss *lost, const cairn_c
         theirs += b->rows_end <= at ? 1 : 0;
     }
     return true;
+}
+
+/*
+ * Is this stored row as good as the slot's own? `below`: the segment that serves right behind it, which holds rows
+ * before its first cover where a branch took that over; CAIRN_NONE: none.
+ */
+static bool cover_serves(const cairn_core *core, const loss *lost, const cairn_cover *cover, uint32_t below)
+{
+    const cairn_segment *segment = cairn_segment_at(&core->tree, cover->segment);
+    const cairn_segment *behind = below != CAIRN_NONE ? cairn_segment_at(&core->tree, below) : NULL;
+    if (behind != NULL && behind->begin <= cover->begin &&
+        (!lost->exact || same_reading(core, lost, behind, cover->begin, cover->end))) {
+        return true;
+    }
+    if (segment->doomed) {
+        return false;
+    }
+    return lost->exact ? same_reading(core, lost, segment, cover->begin, cover->end)
+                       : !mostly_elsewhere(core, lost->node, cover->segment);
 }
 
 static bool add_gap(loss *lost, uint32_t begin, uint32_t end)
@@ -225,6 +237,7 @@ static void find_gaps(const cairn_core *core, loss *lost, uint32_t need)
 {
     lost->count_gaps = 0;
     lost->row_tokens = 0;
+    uint32_t below = CAIRN_NONE;
     for (uint32_t i = lost->node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
         const cairn_node *node = cairn_node_at(&core->tree, i);
         if (node->end <= lost->keep) {
@@ -235,16 +248,22 @@ static void find_gaps(const cairn_core *core, loss *lost, uint32_t need)
         for (uint32_t c = node->cover_last; c != CAIRN_NONE && from < to;
              c = cairn_cover_at(&core->tree, c)->prev) {
             const cairn_cover *cover = cairn_cover_at(&core->tree, c);
-            if (cover->begin >= to || !cover_serves(core, lost, cover)) {
+            if (cover->begin >= to ||
+                !cover_serves(core, lost, cover, cover->end >= to ? below : CAIRN_NONE)) {
                 continue;
             }
+            const cairn_segment *held = below != CAIRN_NONE ? cairn_segment_at(&core->tree, below) : NULL;
+            below = held != NULL && cover->end >= to && held->begin <= cover->begin ? below : cover->segment;
             if (!add_gap(lost, cover->end > from ? cover->end : from, to)) {
                 return;
             }
             to = cover->begin < to ? cover->begin : to;
         }
-        if (from < to && !add_gap(lost, from, to)) {
-            return;
+        if (from < to) {
+            below = CAIRN_NONE;
+            if (!add_gap(lost, from, to)) {
+                return;
+            }
         }
     }
 }
@@ -305,6 +324,23 @@ static double gain_up_to(cairn_core *core, const loss *lost, uint32_t need)
     return gain;
 }
 
+/*
+ * In exact mode the rows of one batch stay in one segment: else its first rows, whose tokens other paths share, would be
+ * a segment of their own, which these paths' readings of the same tokens would replace.
+ */
+static uint32_t batch_end(const cairn_core *core, const loss *lost, uint32_t begin, uint32_t stop,
+                          uint32_t end)
+{
+    const cairn_lineage *own = &core->slots[lost->slot].lineage;
+    uint32_t at = cairn_lineage_find(own, stop - 1);
+    if (stop >= end || at >= own->count || own->runs[at].rows_end == stop) {
+        return stop;
+    }
+    uint32_t before = at > 0 ? own->runs[at - 1].rows_end : 0;
+    uint32_t after = own->runs[at].rows_end;
+    return before > begin ? before : after < end ? after : end;
+}
+
 static void save_gaps(cairn_core *core, cairn_request *request, const loss *lost)
 {
     for (uint32_t i = lost->count_gaps; i > 0; i--) { /* they were found from the tip upwards */
@@ -312,6 +348,7 @@ static void save_gaps(cairn_core *core, cairn_request *request, const loss *lost
         while (begin < lost->gaps[i - 1].end) {
             uint32_t end = lost->gaps[i - 1].end;
             uint32_t stop = cairn_placement_segment_end(core, lost->node, begin, end, SEGMENT_TOKENS);
+            stop = lost->exact ? batch_end(core, lost, begin, stop, end) : stop;
             if (save_segment(core, request, lost->slot, begin, stop, true) == CAIRN_NONE) {
                 return;
             }

@@ -208,6 +208,17 @@ static bool add_donor(cairn_core *core, const cairn_prompt *prompt, uint32_t beg
     return true;
 }
 
+/*
+ * A segment holds its rows from its own begin on, also where another branch's rows of the same tokens took its cover:
+ * the frame of a first message is shared by all conversations, but the batch that read it is not.
+ */
+static uint32_t whole_begin(const cairn_lookup *look, const cairn_segment *segment, uint32_t at,
+                            uint32_t begin)
+{
+    uint32_t from = segment->begin > at ? segment->begin : at;
+    return from < begin && canonical_until(look, &segment->lineage, from, begin) == begin ? from : begin;
+}
+
 static bool collect_rows(cairn_core *core, const cairn_prompt *prompt, const cairn_request *request)
 {
     cairn_lookup *look = &core->lookup;
@@ -225,6 +236,7 @@ static bool collect_rows(cairn_core *core, const cairn_prompt *prompt, const cai
             }
             uint32_t begin = cover->begin < look->limit ? cover->begin : look->limit;
             if (prompt->mode == CAIRN_RESUME_EXACT) {
+                begin = whole_begin(look, segment, at, begin);
                 end = canonical_until(look, &segment->lineage, begin, end);
             }
             if (begin >= end) {
@@ -489,8 +501,8 @@ bool cairn_resume_choose(const cairn_core *core, const cairn_prompt *prompt, uin
 /* --- explaining ------------------------------------------------------------------------------------------------ */
 
 /* The furthest stored state past the resume point, and why it was not used. */
-static cairn_reason why_not_state(const cairn_core *core, const cairn_choice *choice, uint32_t *ret_position,
-                                  uint64_t *ret_bytes)
+static cairn_reason why_not_state(const cairn_core *core, bool exact, const cairn_choice *choice,
+                                  uint32_t *ret_position, uint64_t *ret_bytes)
 {
     const cairn_lookup *look = &core->lookup;
     for (uint32_t i = look->count_candidates; i > 0; i--) {
@@ -504,8 +516,11 @@ static cairn_reason why_not_state(const cairn_core *core, const cairn_choice *ch
             return item->refusal;
         }
         uint32_t donated;
-        uint32_t keep =
-            look->common[choice->slot] < item->position ? look->common[choice->slot] : item->position;
+        uint32_t keep = look->common[choice->slot];
+        if (exact) {
+            keep = canonical_until(look, &core->slots[choice->slot].lineage, 0, keep);
+        }
+        keep = keep < item->position ? keep : item->position;
         uint32_t reach = rows_reach(look, keep, item->position, choice->slot, &donated);
         return reach < item->position ? CAIRN_REASON_ROWS_GONE : CAIRN_REASON_DEARER;
     }
@@ -569,7 +584,8 @@ static void explain_reason(const cairn_core *core, const cairn_prompt *prompt, c
     uint32_t tomb_position = 0;
     uint64_t bytes = 0;
     uint64_t tomb_bytes = 0;
-    cairn_reason state = why_not_state(core, choice, &state_position, &bytes);
+    cairn_reason state =
+        why_not_state(core, prompt->mode == CAIRN_RESUME_EXACT, choice, &state_position, &bytes);
     cairn_reason tomb = why_tomb(core, choice->resume, &tomb_position, &tomb_bytes);
     d->reason = CAIRN_REASON_NEVER_TAKEN;
     d->reason_position = best_position;

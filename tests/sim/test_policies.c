@@ -277,6 +277,33 @@ static void a_budget_of_nothing_works(void **state)
     cairn_workload_release(&w);
 }
 
+/* Conversations whose first messages share their frame read it in batches of their own, and each keeps its own rows. */
+static void exact_mode_comes_near_its_perfect_cache(void **state)
+{
+    (void)state;
+    const char *const names[] = {"round-robin", "clock", "document", "regenerate", "side-requests"};
+    const cairn_profile *profile = cairn_profile_get("qwen3.5-35b-a3b");
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+        cairn_workload w;
+        assert_ok(cairn_scenario_make(cairn_scenario_get(names[i]), cairn_mem_default(), 1, &w, NULL));
+        cairn_replay_result result[2];
+        for (unsigned k = 0; k < 2; k++) {
+            cairn_replay_options options = {
+                .policy = cairn_policy_get(k == 0 ? "perfect-exact" : "cairn-exact"),
+                .workload = &w,
+                .profile = profile,
+                .budget_bytes = 64 * profile->state_bytes};
+            assert_ok(cairn_replay(cairn_mem_default(), &options, &result[k], NULL));
+        }
+        if (result[1].tokens_read > result[0].tokens_read + result[0].tokens_read / 20) {
+            fail_msg("%s: %llu tokens read, the perfect cache of exact mode reads %llu", names[i],
+                     (unsigned long long)result[1].tokens_read, (unsigned long long)result[0].tokens_read);
+        }
+        assert_true(result[1].tokens_read >= result[0].tokens_read);
+        cairn_workload_release(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +318,7 @@ int main(void)
         cmocka_unit_test(lru_serves_only_what_extends_a_whole_prompt),
         cmocka_unit_test(no_rule_beats_the_perfect_cache_or_passes_its_budget),
         cmocka_unit_test(a_budget_of_nothing_works),
+        cmocka_unit_test(exact_mode_comes_near_its_perfect_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
