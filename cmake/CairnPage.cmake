@@ -1,4 +1,4 @@
-# CairnPage - the page at `/`, made of web/ by node and esbuild, as a C file in the build tree.
+# CairnPage - the page at `/`, made of web/ by node and esbuild, as a C file in the build tree, and its licences.
 #
 #   cairn_page_source(<variable>)    the C file, for a target's SOURCES
 
@@ -15,9 +15,10 @@ function(cairn_page_source variable)
        ${PROJECT_SOURCE_DIR}/web/*.mjs ${PROJECT_SOURCE_DIR}/web/src/*.js)
   set(out ${PROJECT_BINARY_DIR}/web/page_bytes.c)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/web)
-  add_custom_command(OUTPUT ${out} ${PROJECT_BINARY_DIR}/web/page.html
-                     COMMAND ${CAIRN_NODE} ${PROJECT_SOURCE_DIR}/web/build.mjs ${out} ${PROJECT_BINARY_DIR}/web/page.html
+  add_custom_command(OUTPUT ${out} ${PROJECT_BINARY_DIR}/web/page.html ${PROJECT_BINARY_DIR}/web/page_licenses.txt
+                     COMMAND ${CAIRN_NODE} ${PROJECT_SOURCE_DIR}/web/build.mjs ${PROJECT_BINARY_DIR}/web
                      DEPENDS ${sources} ${PROJECT_SOURCE_DIR}/package-lock.json
                      COMMENT "Making the page" VERBATIM)
+  install(FILES ${PROJECT_BINARY_DIR}/web/page_licenses.txt DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
   set(${variable} ${out} PARENT_SCOPE)
 endfunction()

@@ -3,6 +3,8 @@
  */
 #include "serve/record_json.h"
 
+#include "base/units.h"
+
 static double ms(uint64_t ns)
 {
     uint64_t us = ns / 1000; /* whole microseconds print shortly */
@@ -25,6 +27,18 @@ static const char *role_name(uint8_t role)
     }
 }
 
+/* What would have kept the nearer state, where that is a matter of room. */
+static void add_help(json_t *reason, const cairn_record *r)
+{
+    if (reason == NULL || r->reason_bytes == 0)
+        return;
+    char bytes[CAIRN_UNITS_TEXT];
+    cairn_units_print_bytes(r->reason_bytes, bytes);
+    json_object_set_new(reason, "help",
+                        json_sprintf("With %s more memory (--cache-ram) %u tokens would have been reused.",
+                                     bytes, r->reason_position));
+}
+
 json_t *cairn_record_json(const cairn_record *r)
 {
     json_t *divergence = json_pack("{s:I, s:I, s:s}", "position", (json_int_t)r->divergence, "message",
@@ -32,6 +46,7 @@ json_t *cairn_record_json(const cairn_record *r)
     json_t *reason = json_pack("{s:s, s:s, s:I, s:I}", "word", cairn_reason_word(r->reason), "text",
                                cairn_reason_sentence(r->reason), "position", (json_int_t)r->reason_position,
                                "bytes", (json_int_t)r->reason_bytes);
+    add_help(reason, r);
     json_t *times = json_pack("{s:f, s:f, s:f, s:f}", "restore_ms", ms(r->restore_ns), "save_ms",
                               ms(r->save_ns), "read_ms", ms(r->read_ns), "answer_ms", ms(r->answer_ns));
     return json_pack("{s:I, s:I, s:I, s:I, s:s, s:I, s:o, s:o, s:I, s:I, s:f, s:I, s:o}", "prompt_tokens",

@@ -62,6 +62,21 @@ static void an_excerpt_is_in_the_record_only_when_it_is_there(void **state)
     json_decref(some);
 }
 
+static void a_record_says_how_much_memory_would_have_helped(void **state)
+{
+    (void)state;
+    cairn_record record = {
+        .reason = CAIRN_REASON_EVICTED, .reason_position = 9700, .reason_bytes = 96u << 20};
+    json_t *value = cairn_record_json(&record);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(value, "reason"), "help")),
+                        "With 96 MiB more memory (--cache-ram) 9700 tokens would have been reused.");
+    json_decref(value);
+    record.reason_bytes = 0;
+    value = cairn_record_json(&record);
+    assert_null(json_object_get(json_object_get(value, "reason"), "help"));
+    json_decref(value);
+}
+
 static void an_owner_sees_own_records_only(void **state)
 {
     (void)state;
@@ -119,6 +134,7 @@ int main(void)
         cmocka_unit_test(habits_of_clients_are_recognised),
         cmocka_unit_test(edits_of_people_and_other_conversations_get_no_hint),
         cmocka_unit_test(an_excerpt_is_in_the_record_only_when_it_is_there),
+        cmocka_unit_test(a_record_says_how_much_memory_would_have_helped),
         cmocka_unit_test(an_owner_sees_own_records_only),
         cmocka_unit_test(one_record_has_a_path_of_its_own),
     };

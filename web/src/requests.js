@@ -2,7 +2,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import htm from 'htm';
-import { bytes, count, duration, headline, parts, some, tierName, whatWouldHelp, why } from './words.js';
+import { bytes, count, duration, headline, parts, some, tierName, why } from './words.js';
 
 const html = htm.bind(h);
 
@@ -30,7 +30,7 @@ function Sides({ excerpt }) {
 function Detail({ item }) {
     const r = item.cairn;
     const t = item.timings;
-    const help = whatWouldHelp(r);
+    const { help } = r.reason;
     const rows = [
         ['Prompt', `${some(r.prompt_tokens, 'token')}; ${count(r.reused)} not read again, ${count(r.read)} read; any cache must read ${count(r.least)}`],
         ['Served from', `${tierName(r.tier)}${r.reused > 0 && r.tier !== 'none' ? `; the state was ${duration(r.state_age_ms)} old` : ''}`],

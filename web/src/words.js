@@ -70,12 +70,3 @@ export function why(record) {
     const at = reason.position > 0 ? ` (the state after ${some(reason.position, 'token')})` : '';
     return `${text}${at}.`;
 }
-
-// What would have helped, where that is known.
-export function whatWouldHelp(record) {
-    const { reason } = record;
-    if (reason.bytes > 0) {
-        return `With ${bytes(reason.bytes)} more memory (--cache-ram) ${count(reason.position)} tokens would have been reused.`;
-    }
-    return null;
-}
