@@ -57,9 +57,10 @@ static cairn_status write_text(const cairn_answer *a, const char *text, size_t l
     json_t *value = cairn_json_string(text, len_bytes);
     if (a->options.surface == CAIRN_SURFACE_TEXT)
         return cairn_sse_write(out, NULL, envelope(a, text_choice(value, NULL)));
-    if (a->options.surface == CAIRN_SURFACE_LLAMA)
+    if (a->options.surface == CAIRN_SURFACE_LLAMA) {
         return cairn_sse_write(out, NULL,
                                json_pack("{s:i, s:o, s:b}", "index", 0, "content", value, "stop", 0));
+    }
     return cairn_sse_write(out, NULL, envelope(a, chat_choice(json_pack("{s:o}", "content", value), NULL)));
 }
 
@@ -146,10 +147,11 @@ cairn_status cairn_answer_begin(cairn_answer *a, const cairn_record *record, cai
         cairn_shape_answer answer = shape_answer(a, record);
         return a->options.shape->begin(a->options.shape->ctx, &answer, out);
     }
-    if (a->options.surface == CAIRN_SURFACE_CHAT)
+    if (a->options.surface == CAIRN_SURFACE_CHAT) {
         return cairn_sse_write(
             out, NULL,
             envelope(a, chat_choice(json_pack("{s:s, s:s}", "role", "assistant", "content", ""), NULL)));
+    }
     if (a->options.echo != NULL && a->options.echo_bytes > 0)
         return write_text(a, a->options.echo, a->options.echo_bytes, out);
     return CAIRN_OK;
@@ -212,9 +214,10 @@ static void add_extras(const cairn_answer *a, json_t *value, const cairn_record 
                        const cairn_request_times *times)
 {
     json_object_set_new(value, "timings", cairn_timings_json(record, times));
-    if (a->options.explain)
+    if (a->options.explain) {
         json_object_set_new(value, "cairn",
                             cairn_record_noted_json(record, a->options.notes, a->options.excerpt));
+    }
 }
 
 static cairn_status end_llama(const cairn_answer *a, cairn_finish finish, const cairn_record *record,

@@ -52,13 +52,15 @@ static cairn_status close_block(message *m, cairn_buf *out)
     if (m->open == NOTHING)
         return CAIRN_OK;
     cairn_status status = CAIRN_OK;
-    if (m->open == THINKING)
+    if (m->open == THINKING) {
         status = event(out, "content_block_delta",
                        json_pack("{s:s, s:I, s:{s:s, s:s}}", "type", "content_block_delta", "index", m->index,
                                  "delta", "type", "signature_delta", "signature", signature));
-    if (status == CAIRN_OK)
+    }
+    if (status == CAIRN_OK) {
         status = event(out, "content_block_stop",
                        json_pack("{s:s, s:I}", "type", "content_block_stop", "index", m->index));
+    }
     if (out == NULL) {
         json_t *text = cairn_json_string(cairn_buf_str(&m->text), m->text.len_bytes);
         if (m->open == THINKING) {
@@ -134,10 +136,11 @@ static cairn_status take(message *m, const json_t *delta, cairn_buf *out)
                  *content = json_object_get(delta, "content"), *calls = json_object_get(delta, "tool_calls");
     cairn_status status = CAIRN_OK;
     if (json_string_length(reasoning) > 0) {
-        if (m->open != THINKING)
+        if (m->open != THINKING) {
             status = open_block(
                 m, THINKING,
                 json_pack("{s:s, s:s, s:s}", "type", "thinking", "thinking", "", "signature", ""), out);
+        }
         if (status == CAIRN_OK)
             status = add(m, "thinking_delta", "thinking", reasoning, out);
     }
@@ -210,9 +213,10 @@ static const char *stop_reason(const cairn_shape_end *end)
 static void add_extras(json_t *value, const cairn_shape_answer *answer, const cairn_shape_end *end)
 {
     json_object_set_new(value, "timings", cairn_timings_json(answer->record, end->times));
-    if (answer->explain)
+    if (answer->explain) {
         json_object_set_new(value, "cairn",
                             cairn_record_noted_json(answer->record, answer->notes, answer->excerpt));
+    }
 }
 
 static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn_shape_end *end,
@@ -238,10 +242,11 @@ static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn
     json_t *last = json_pack("{s:s, s:{s:o, s:o}, s:o}", "type", "message_delta", "delta", "stop_reason",
                              reason, "stop_sequence", stop, "usage", usage);
     add_extras(last, answer, end);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         status = cairn_sse_write(out, "message_delta", last);
-    else
+    } else {
         json_decref(last);
+    }
     if (status == CAIRN_OK)
         status = cairn_sse_write(out, "message_stop", json_pack("{s:s}", "type", "message_stop"));
     return status;

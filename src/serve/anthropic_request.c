@@ -43,10 +43,11 @@ static json_t *text_part(cairn_convert *c, const json_t *block, const char *type
 {
     json_t *text = json_object_get(block, "text"), *source = json_object_get(block, "source"), *part = NULL;
     if (strcmp(type, "text") == 0) {
-        if (json_is_string(text))
+        if (json_is_string(text)) {
             part = cairn_convert_part(text, block);
-        else
+        } else {
             refuse(c, at, ".text", "must be a string.");
+        }
     } else if (strcmp(type, "tool_reference") == 0) {
         /* the client puts the tool itself into `tools` */
         json_t *said = json_sprintf("Tool loaded: %s", text_at(block, "tool_name"));
@@ -74,10 +75,11 @@ static json_t *text_part(cairn_convert *c, const json_t *block, const char *type
 static const char *type_of(cairn_convert *c, const json_t *block, const place *at)
 {
     const char *type = json_string_value(json_object_get(block, "type"));
-    if (!json_is_object(block))
+    if (!json_is_object(block)) {
         refuse(c, at, "", "must be an object.");
-    else if (type == NULL)
+    } else if (type == NULL) {
         refuse(c, at, ".type", "is missing or no string.");
+    }
     return cairn_convert_failed(c) ? NULL : type;
 }
 
@@ -124,7 +126,7 @@ static void tool_result(cairn_convert *c, const json_t *block, const place *at)
     json_t *message = json_pack("{s:s, s:s, s:o}", "role", "tool", "tool_call_id", json_string_value(id),
                                 "content", content);
     if (message != NULL && mark != NULL && !json_is_null(mark))
-        json_object_set(message, "cache_control", (json_t *)(uintptr_t)mark);
+        json_object_set(message, "cache_control", (json_t *)mark);
     cairn_convert_push(c, message);
 }
 
@@ -142,11 +144,12 @@ static void tool_use(cairn_convert *c, const json_t *block, const place *at)
     }
     cairn_buf arguments;
     cairn_buf_init(&arguments, cairn_mem_default(), SIZE_MAX / 4);
-    if (!json_is_object(input) || cairn_convert_dump(input, &arguments) == CAIRN_OK)
+    if (!json_is_object(input) || cairn_convert_dump(input, &arguments) == CAIRN_OK) {
         cairn_convert_call(c, text_at(block, "id"), json_string_value(name),
                            json_is_object(input) ? cairn_buf_str(&arguments) : "{}");
-    else
+    } else {
         cairn_convert_nomem(c);
+    }
     cairn_buf_release(&arguments);
     if (mark != NULL && !json_is_null(mark))
         c->mark = mark;
@@ -156,12 +159,13 @@ static void tool_use(cairn_convert *c, const json_t *block, const place *at)
 
 static void assistant_block(cairn_convert *c, const json_t *block, const char *type, const place *at)
 {
-    if (strcmp(type, "tool_use") == 0)
+    if (strcmp(type, "tool_use") == 0) {
         tool_use(c, block, at);
-    else if (strcmp(type, "thinking") == 0)
+    } else if (strcmp(type, "thinking") == 0) {
         cairn_convert_think(c, text_at(block, "thinking"));
-    else if (strcmp(type, "redacted_thinking") != 0) /* nobody here can read it */
+    } else if (strcmp(type, "redacted_thinking") != 0) { /* nobody here can read it */
         cairn_convert_say(c, text_part(c, block, type, at));
+    }
 }
 
 /* Text parts of a user's or system's message, gathered until a tool result comes between. */
@@ -243,10 +247,12 @@ static void system_text(cairn_convert *c, json_t *text)
         const json_t *block = json_array_get(text, i);
         char path[32];
         (void)snprintf(path, sizeof path, "system[%zu]", i);
-        if (strcmp(text_at(block, "type"), "text") != 0 || !json_is_string(json_object_get(block, "text")))
+        if (strcmp(text_at(block, "type"), "text") != 0 || !json_is_string(json_object_get(block, "text"))) {
             cairn_api_error_bad(c->error, path, "%s: must be a text block.", path);
-        else if (json_array_append_new(parts, cairn_convert_part(json_object_get(block, "text"), block)) != 0)
+        } else if (json_array_append_new(parts, cairn_convert_part(json_object_get(block, "text"), block)) !=
+                   0) {
             cairn_convert_nomem(c);
+        }
     }
     if (json_array_size(parts) > 0 && !cairn_convert_failed(c))
         cairn_convert_push(c, json_pack("{s:s, s:O}", "role", "system", "content", parts));
@@ -303,17 +309,18 @@ static void tool_choice(cairn_convert *c, json_t *body, const json_t *choice)
     const char *type = text_at(choice, "type");
     if (choice == NULL || json_is_null(choice))
         return;
-    if (strcmp(type, "auto") == 0 || strcmp(type, "none") == 0)
+    if (strcmp(type, "auto") == 0 || strcmp(type, "none") == 0) {
         json_object_set_new(body, "tool_choice", json_string(type));
-    else if (strcmp(type, "any") == 0)
+    } else if (strcmp(type, "any") == 0) {
         json_object_set_new(body, "tool_choice", json_string("required"));
-    else if (strcmp(type, "tool") == 0)
+    } else if (strcmp(type, "tool") == 0) {
         json_object_set_new(
             body, "tool_choice",
             json_pack("{s:s, s:{s:s}}", "type", "function", "function", "name", text_at(choice, "name")));
-    else
+    } else {
         cairn_api_error_bad(c->error, "tool_choice",
                             "tool_choice.type: must be \"auto\", \"any\", \"tool\" or \"none\".");
+    }
     if (json_is_true(json_object_get(choice, "disable_parallel_tool_use")))
         json_object_set_new(body, "parallel_tool_calls", json_false());
 }
@@ -350,9 +357,10 @@ static void thinking(cairn_convert *c, json_t *body, const json_t *request)
     const char *type = value != NULL ? text_at(value, "type") : "disabled";
     const char *effort = text_at(config, "effort");
     bool off = strcmp(type, "disabled") == 0;
-    if (!off && strcmp(type, "enabled") != 0 && strcmp(type, "adaptive") != 0)
+    if (!off && strcmp(type, "enabled") != 0 && strcmp(type, "adaptive") != 0) {
         cairn_api_error_bad(c->error, "thinking.type",
                             "thinking.type: must be \"enabled\", \"adaptive\" or \"disabled\".");
+    }
     if (json_object_get(body, "enable_thinking") == NULL)
         json_object_set_new(body, "enable_thinking", json_boolean(!off));
     if (effort[0] != '\0' && !off)
@@ -360,10 +368,11 @@ static void thinking(cairn_convert *c, json_t *body, const json_t *request)
     const json_t *format = json_object_get(config, "format");
     if (format == NULL || json_is_null(format))
         format = json_object_get(request, "output_format");
-    if (strcmp(text_at(format, "type"), "json_schema") == 0)
+    if (strcmp(text_at(format, "type"), "json_schema") == 0) {
         json_object_set_new(body, "response_format",
                             json_pack("{s:s, s:{s:O}}", "type", "json_schema", "json_schema", "schema",
                                       json_object_get(format, "schema")));
+    }
 }
 
 static void limits(cairn_convert *c, json_t *body, const json_t *request, bool count)
@@ -384,7 +393,7 @@ static void limits(cairn_convert *c, json_t *body, const json_t *request, bool c
             cairn_api_error_bad(c->error, "stop_sequences", "stop_sequences[%zu]: must be a string.", i);
     }
     if (json_array_size(stops) > 0)
-        json_object_set(body, "stop", (json_t *)(uintptr_t)stops);
+        json_object_set(body, "stop", (json_t *)stops);
 }
 
 json_t *cairn_anthropic_to_chat(const json_t *request, bool count, cairn_api_error *error)
@@ -399,9 +408,10 @@ json_t *cairn_anthropic_to_chat(const json_t *request, bool count, cairn_api_err
         error->code = "thread_unsupported_request";
     }
     cairn_json_array(request, "messages", &list, error);
-    if (json_array_size(list) == 0)
+    if (json_array_size(list) == 0) {
         cairn_api_error_bad(error, "messages",
                             "messages: is missing or empty; at least one message is needed.");
+    }
     cairn_convert_extras(body, request);
     limits(&c, body, request, count);
     thinking(&c, body, request);

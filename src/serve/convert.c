@@ -91,9 +91,10 @@ void cairn_convert_flush(cairn_convert *c)
         return;
     json_t *content = c->parts != NULL ? json_incref(c->parts) : json_string("");
     json_t *message = json_pack("{s:s, s:o}", "role", "assistant", "content", content);
-    if (message != NULL && c->reasoning.len_bytes > 0)
+    if (message != NULL && c->reasoning.len_bytes > 0) {
         json_object_set_new(message, "reasoning_content",
                             cairn_json_string(cairn_buf_str(&c->reasoning), c->reasoning.len_bytes));
+    }
     if (message != NULL && c->calls != NULL)
         json_object_set(message, "tool_calls", c->calls);
     if (message != NULL && c->mark != NULL)
@@ -136,5 +137,5 @@ void cairn_convert_extras(json_t *body, const json_t *request)
 
 cairn_status cairn_convert_dump(const json_t *value, cairn_buf *out)
 {
-    return cairn_json_write(out, json_incref((json_t *)(uintptr_t)value));
+    return cairn_json_write(out, json_incref((json_t *)value));
 }

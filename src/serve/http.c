@@ -366,9 +366,10 @@ static cairn_status listen_on(const char *host, uint16_t port, int *ret_socket, 
     char service[8];
     (void)snprintf(service, sizeof service, "%u", port);
     int code = getaddrinfo(host, service, &hints, &found);
-    if (code != 0)
+    if (code != 0) {
         return cairn_error_set(reterr, CAIRN_NOTFOUND, "http/listen", "no such address: %s (%s)", host,
                                gai_strerror(code));
+    }
     int last = 0, sock = -1, one = 1;
     for (const struct addrinfo *a = found; a != NULL && sock < 0; a = a->ai_next) {
         sock = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
@@ -416,10 +417,11 @@ cairn_status cairn_http_start(const cairn_http_options *options, cairn_http **re
             (unsigned)options->threads, MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->connections_max,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
             (unsigned)IDLE_SECONDS, MHD_OPTION_END);
-        if (http->daemon == NULL)
+        if (http->daemon == NULL) {
             status = cairn_error_set_os(reterr, errno, "http/start", "the HTTP library did not start");
-        else
+        } else {
             http->socket = -1; /* the library closes it */
+        }
     }
     if (status != CAIRN_OK) {
         cairn_http_stop(http);

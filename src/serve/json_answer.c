@@ -32,10 +32,11 @@ cairn_status cairn_sse_write(cairn_buf *buf, const char *name, json_t *value)
         status = cairn_buf_printf(buf, "event: %s\n", name);
     if (status == CAIRN_OK)
         status = cairn_buf_append_str(buf, "data: ");
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         status = cairn_json_write(buf, value);
-    else
+    } else {
         json_decref(value);
+    }
     if (status == CAIRN_OK)
         status = cairn_buf_append_str(buf, "\n\n");
     if (status != CAIRN_OK && buf->bytes != NULL) {
@@ -95,9 +96,11 @@ static json_t *anthropic_error(const cairn_api_error *error)
     } else {
         json_object_set_new(inner, "message", cairn_json_string(error->message, strlen(error->message)));
     }
-    if (error->code != NULL && strcmp(error->code, "thread_unsupported_request") == 0)
-        json_object_set_new(inner, "details",
-                            json_pack("{s:s, s:[s]}", "error_code", error->code, "unsupported", error->param));
+    if (error->code != NULL && strcmp(error->code, "thread_unsupported_request") == 0) {
+        json_object_set_new(
+            inner, "details",
+            json_pack("{s:s, s:[s]}", "error_code", error->code, "unsupported", error->param));
+    }
     return json_pack("{s:s, s:o, s:n}", "type", "error", "error", inner, "request_id");
 }
 

@@ -67,10 +67,11 @@ static void note(head *h, const char *rule, size_t message, size_t part, size_t 
     const char *done = !h->apply ? "reported" : clock ? "moved" : "dropped";
     if (h->notes == NULL)
         h->notes = json_array();
-    if (json_array_size(h->notes) < CAIRN_NORMALIZE_NOTES_MAX)
+    if (json_array_size(h->notes) < CAIRN_NORMALIZE_NOTES_MAX) {
         json_array_append_new(h->notes, json_pack("{s:s, s:I, s:I, s:I, s:I, s:s}", "rule", rule, "message",
                                                   (json_int_t)message, "part", (json_int_t)part, "byte",
                                                   (json_int_t)at, "bytes", (json_int_t)len, "done", done));
+    }
 }
 
 /* Look at a text; gives what is left of it (a new value) when lines were taken out, else NULL. */
@@ -149,11 +150,12 @@ static void put_back(head *h, json_t *messages)
     }
     json_t *message = json_array_get(messages, last - 1), *content = json_object_get(message, "content");
     json_t *part = json_pack("{s:s, s:o}", "type", "text", "text", text);
-    if (json_is_array(content))
+    if (json_is_array(content)) {
         json_array_append_new(content, part);
-    else
+    } else {
         json_object_set_new(message, "content",
                             json_pack("[{s:s, s:O}, o]", "type", "text", "text", content, part));
+    }
 }
 
 json_t *cairn_normalize(json_t *body, bool apply, bool *ret_changed)

@@ -99,7 +99,7 @@ static json_t *call_item(const response *r, const char *status, json_t *text)
                   r->item_id, "call_id", r->call_id, "name",
                   json_is_string(name) ? json_string_value(name) : r->name, "status", status);
     if (item != NULL && space != NULL)
-        json_object_set(item, "namespace", (json_t *)(uintptr_t)space);
+        json_object_set(item, "namespace", (json_t *)space);
     if (item != NULL)
         json_object_set(item, custom ? "input" : "arguments", custom ? input : text);
     json_decref(input);
@@ -145,15 +145,17 @@ static cairn_status close_parts(response *r, cairn_buf *out)
     if (r->open == REASONING) {
         status = event(r, out, "response.reasoning_summary_text.done",
                        piece(r, "summary_index", "text", own_text(r)));
-        if (status == CAIRN_OK)
+        if (status == CAIRN_OK) {
             status = event(r, out, "response.reasoning_summary_part.done",
                            piece(r, "summary_index", "part",
                                  json_pack("{s:s, s:o}", "type", "summary_text", "text", own_text(r))));
+        }
     } else if (r->open == MESSAGE) {
         status = event(r, out, "response.output_text.done", piece(r, "content_index", "text", own_text(r)));
-        if (status == CAIRN_OK)
+        if (status == CAIRN_OK) {
             status = event(r, out, "response.content_part.done",
                            piece(r, "content_index", "part", text_part(own_text(r))));
+        }
     } else if (!is_custom(r)) {
         json_t *value = piece(r, NULL, "arguments", own_text(r));
         json_object_set_new(value, "name", json_string(r->name));
@@ -168,9 +170,10 @@ static cairn_status close_item(response *r, cairn_buf *out)
         return CAIRN_OK;
     cairn_status status = out != NULL ? close_parts(r, out) : CAIRN_OK;
     json_t *item = item_json(r, true);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         status = event(r, out, "response.output_item.done",
                        json_pack("{s:I, s:O}", "output_index", output_index(r), "item", item));
+    }
     if (json_array_append_new(r->output, item) != 0)
         status = CAIRN_NOMEM;
     r->open = NOTHING;
@@ -190,13 +193,15 @@ static cairn_status open_item(response *r, kind next, const char *prefix, const 
     cairn_buf_reset(&r->text);
     status = event(r, out, "response.output_item.added",
                    json_pack("{s:I, s:o}", "output_index", output_index(r), "item", item_json(r, false)));
-    if (status == CAIRN_OK && next == REASONING)
+    if (status == CAIRN_OK && next == REASONING) {
         status = event(
             r, out, "response.reasoning_summary_part.added",
             piece(r, "summary_index", "part", json_pack("{s:s, s:s}", "type", "summary_text", "text", "")));
-    if (status == CAIRN_OK && next == MESSAGE)
+    }
+    if (status == CAIRN_OK && next == MESSAGE) {
         status = event(r, out, "response.content_part.added",
                        piece(r, "content_index", "part", text_part(json_string(""))));
+    }
     return status;
 }
 
@@ -207,7 +212,7 @@ static cairn_status add(response *r, const char *name, const char *part, const j
     cairn_status status = cairn_buf_append(&r->text, json_string_value(text), json_string_length(text));
     if (status != CAIRN_OK || is_custom(r))
         return status;
-    return event(r, out, name, piece(r, part, "delta", json_incref((json_t *)(uintptr_t)text)));
+    return event(r, out, name, piece(r, part, "delta", json_incref((json_t *)text)));
 }
 
 static cairn_status add_call(response *r, const char *answer_id, const json_t *call, size_t position,
@@ -226,9 +231,10 @@ static cairn_status add_call(response *r, const char *answer_id, const json_t *c
         if (status == CAIRN_OK)
             status = open_item(r, CALL, "fc", answer_id, out);
     }
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         status = add(r, "response.function_call_arguments.delta", NULL,
                      json_object_get(function, "arguments"), out);
+    }
     return status;
 }
 
@@ -285,9 +291,10 @@ static cairn_status begin(void *ctx, const cairn_shape_answer *answer, cairn_buf
     response *r = ctx;
     static const char *const names[] = {"response.created", "response.in_progress"};
     cairn_status status = CAIRN_OK;
-    for (size_t i = 0; i < 2 && status == CAIRN_OK; i++)
+    for (size_t i = 0; i < 2 && status == CAIRN_OK; i++) {
         status =
             event(r, out, names[i], json_pack("{s:o}", "response", response_json(r, answer, "in_progress")));
+    }
     return status;
 }
 
@@ -301,19 +308,21 @@ static void keep(response *r, const cairn_shape_answer *answer, const json_t *me
 {
     if (r->keep.replies == NULL || r->history.len_bytes == 0)
         return;
-    json_t *copy = json_copy((json_t *)(uintptr_t)message);
+    json_t *copy = json_copy((json_t *)message);
     if (json_is_null(json_object_get(copy, "content")))
         json_object_set_new(copy, "content", json_string(""));
     cairn_status status = cairn_buf_append_str(&r->history, ",");
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         status = cairn_json_write(&r->history, copy);
-    else
+    } else {
         json_decref(copy);
+    }
     if (status == CAIRN_OK)
         status = cairn_buf_append_str(&r->history, "]");
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         cairn_replies_put(r->keep.replies, &r->keep.space, answer->id, cairn_buf_str(&r->history),
                           r->history.len_bytes);
+    }
 }
 
 static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn_shape_end *end,
@@ -331,9 +340,10 @@ static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn
         json_object_set_new(value, "incomplete_details", json_pack("{s:s}", "reason", "max_output_tokens"));
     json_object_set_new(value, "usage", usage_json(answer->record, end->times->answer_tokens));
     json_object_set_new(value, "timings", cairn_timings_json(answer->record, end->times));
-    if (answer->explain)
+    if (answer->explain) {
         json_object_set_new(value, "cairn",
                             cairn_record_noted_json(answer->record, answer->notes, answer->excerpt));
+    }
     if (status != CAIRN_OK) {
         json_decref(value);
         return status;
@@ -365,10 +375,11 @@ static cairn_status write_history(response *r, const cairn_responses_request *re
         json_array_remove(messages, 0);
     bool any = json_array_size(messages) > 0;
     cairn_status status = cairn_json_write(&r->history, messages);
-    if (status == CAIRN_OK && any)
+    if (status == CAIRN_OK && any) {
         r->history.len_bytes--; /* the bracket: the answer comes before it */
-    else
+    } else {
         cairn_buf_reset(&r->history);
+    }
     return status;
 }
 

@@ -57,12 +57,13 @@ static json_t *text_parts(cairn_convert *c, json_t *content, size_t item, const 
         bool known = strcmp(type, "input_text") == 0 || strcmp(type, "output_text") == 0 ||
                      strcmp(type, "text") == 0 || strcmp(type, "refusal") == 0 ||
                      strcmp(type, "summary_text") == 0 || strcmp(type, "reasoning_text") == 0;
-        if (!known)
+        if (!known) {
             refuse(c, item, path, said);
-        else if (!json_is_string(text))
+        } else if (!json_is_string(text)) {
             refuse(c, item, path, "its text is missing or no string.");
-        else if (json_array_append_new(parts, cairn_convert_part(text, part)) != 0)
+        } else if (json_array_append_new(parts, cairn_convert_part(text, part)) != 0) {
             cairn_convert_nomem(c);
+        }
     }
     if (!cairn_convert_failed(c))
         return parts;
@@ -123,11 +124,12 @@ static void call(cairn_convert *c, const json_t *item, size_t index, bool custom
     cairn_buf arguments;
     cairn_buf_init(&arguments, cairn_mem_default(), SIZE_MAX / 4);
     json_t *input = custom ? json_pack("{s:s}", "input", text_at(item, "input")) : NULL;
-    if (flat == NULL || (custom && cairn_convert_dump(input, &arguments) != CAIRN_OK))
+    if (flat == NULL || (custom && cairn_convert_dump(input, &arguments) != CAIRN_OK)) {
         cairn_convert_nomem(c);
-    else
+    } else {
         cairn_convert_call(c, id, json_string_value(flat),
                            custom ? cairn_buf_str(&arguments) : text_at(item, "arguments"));
+    }
     cairn_buf_release(&arguments);
     json_decref(input);
     json_decref(flat);
@@ -250,10 +252,11 @@ static void tools(cairn_convert *c, const toolbox *box, const json_t *request)
     for (size_t i = 0; i < json_array_size(list) && !cairn_convert_failed(c); i++) {
         const json_t *tool = json_array_get(list, i), *inner = json_object_get(tool, "tools");
         const char *type = text_at(tool, "type");
-        if (strcmp(type, "function") == 0)
+        if (strcmp(type, "function") == 0) {
             add_function(c, box, "", tool);
-        else if (strcmp(type, "custom") == 0)
+        } else if (strcmp(type, "custom") == 0) {
             add_custom(c, box, tool);
+        }
         for (size_t k = 0; strcmp(type, "namespace") == 0 && k < json_array_size(inner); k++)
             add_function(c, box, text_at(tool, "name"), json_array_get(inner, k));
     }
@@ -287,16 +290,17 @@ static void format(cairn_convert *c, json_t *body, const json_t *request)
     if (text != NULL)
         cairn_json_object(text, "format", &format, c->error);
     const char *type = text_at(format, "type");
-    if (strcmp(type, "json_object") == 0)
+    if (strcmp(type, "json_object") == 0) {
         json_object_set_new(body, "response_format", json_pack("{s:s}", "type", type));
-    else if (strcmp(type, "json_schema") == 0 && json_is_object(json_object_get(format, "schema")))
+    } else if (strcmp(type, "json_schema") == 0 && json_is_object(json_object_get(format, "schema"))) {
         json_object_set_new(body, "response_format",
                             json_pack("{s:s, s:{s:O}}", "type", type, "json_schema", "schema",
                                       json_object_get(format, "schema")));
-    else if (format != NULL && strcmp(type, "text") != 0)
+    } else if (format != NULL && strcmp(type, "text") != 0) {
         cairn_api_error_bad(
             c->error, "text.format",
             "text.format: must be \"text\", \"json_object\", or \"json_schema\" with a schema.");
+    }
 }
 
 static void limits(cairn_convert *c, json_t *body, const json_t *request)
@@ -358,12 +362,13 @@ bool cairn_responses_to_chat(const json_t *request, const json_t *previous,
         json_object_set(body, "tools", box.list);
         tool_choice(&c, body, json_object_get(request, "tool_choice"));
     }
-    if (json_is_string(instructions))
+    if (json_is_string(instructions)) {
         cairn_convert_push(&c, json_pack("{s:s, s:O}", "role", "system", "content", instructions));
-    else if (is_set(instructions))
+    } else if (is_set(instructions)) {
         cairn_api_error_bad(error, "instructions", "instructions: must be a string.");
+    }
     size_t count_instructions = json_array_size(c.messages);
-    if (previous != NULL && json_array_extend(c.messages, (json_t *)(uintptr_t)previous) != 0)
+    if (previous != NULL && json_array_extend(c.messages, (json_t *)previous) != 0)
         cairn_convert_nomem(&c);
     input(&c, json_object_get(request, "input"));
     if (error->http == 0 && json_array_size(c.messages) == 0)

@@ -50,7 +50,7 @@ static json_t *to_chat(const char *path, const json_t *body, tally *t, cairn_api
     if (begins(path, "/v1/messages"))
         return cairn_anthropic_to_chat(body, begins(path, "/v1/messages/count_tokens"), error);
     if (!begins(path, "/v1/responses"))
-        return json_incref((json_t *)(uintptr_t)body);
+        return json_incref((json_t *)body);
     cairn_responses_request made;
     /* which response it was can't be told from the trace: a conversation of one turn stands for it */
     json_t *previous = json_is_string(json_object_get(body, "previous_response_id"))
