@@ -113,54 +113,16 @@ static void check_messages(const cairn_job *job, cairn_api_error *error)
 {
     const json_t *messages = NULL;
     cairn_json_array(job->json, "messages", &messages, error);
-    if (messages == NULL) {
+    if (messages == NULL)
         cairn_api_error_bad(error, "messages", "messages is missing.");
-    } else if (json_array_size(messages) == 0) {
+    else if (json_array_size(messages) == 0)
         cairn_api_error_bad(error, "messages", "messages is empty; at least one message is needed.");
-    }
 }
 
 static bool may_recall(const cairn_serve *serve, const cairn_job *job)
 {
     int resume = job->params.resume >= 0 ? job->params.resume : (int)serve->options.resume;
     return resume == CAIRN_RESUME_FAST && serve->options.answers_bytes_max > 0;
-}
-
-/*
- * Prompt and tokens with the answers that came back as they were generated; see recall.h. What can't be done so is
- * done again without.
- */
-static cairn_status render_recalled(cairn_serve *serve, cairn_job *job, const cairn_chat_options *options,
-                                    const char *body, size_t body_bytes, cairn_error *reterr)
-{
-    cairn_recall *recall = &job->recall;
-    cairn_status status = CAIRN_OK;
-    bool again = true;
-    for (int tries = 0; again && status == CAIRN_OK; tries++) {
-        cairn_buf text;
-        cairn_buf_init(&text, job->mem, SIZE_MAX / 4);
-        if (tries == CAIRN_RECALL_RENDERS_MAX ||
-            (recall->count > 0 && cairn_recall_request(recall, job->json, &text) != CAIRN_OK))
-            cairn_recall_give_up(recall);
-        bool own = recall->count > 0;
-        cairn_chat_prompt_free(job->chat_prompt);
-        job->chat_prompt = NULL;
-        status = cairn_chat_render(serve->options.chat, own ? cairn_buf_str(&text) : body,
-                                   own ? text.len_bytes : body_bytes, options, &job->chat_prompt, reterr);
-        if (status == CAIRN_OK) {
-            status =
-                cairn_recall_splice(recall, serve->options.vocab, job->chat_prompt, &job->tokens, &again);
-            if (status != CAIRN_OK) {
-                (void)cairn_error_set(reterr, status, "generation/render",
-                                      "the prompt could not be tokenized");
-            }
-        } else if (own) { /* what the template says of the client's own words counts */
-            cairn_recall_give_up(recall);
-            status = CAIRN_OK;
-        }
-        cairn_buf_release(&text);
-    }
-    return status;
 }
 
 /* Prompt text and tokens of a chat request, whose body is char[text_bytes]. */
@@ -177,7 +139,13 @@ static void render_chat(cairn_serve *serve, cairn_job *job, const char *text, si
         cairn_recall_find(&job->recall, &job->prompt.space, json_object_get(job->json, "messages"));
     if (status != CAIRN_OK)
         job->recall.answers = NULL;
-    if (render_recalled(serve, job, &options, text, text_bytes, &cause) != CAIRN_OK) {
+    const cairn_recall_source source = {.vocab = serve->options.vocab,
+                                        .chat = serve->options.chat,
+                                        .options = &options,
+                                        .request = job->json,
+                                        .body = text,
+                                        .body_bytes = text_bytes};
+    if (cairn_recall_render(&job->recall, &source, &job->chat_prompt, &job->tokens, &cause) != CAIRN_OK) {
         cairn_render_error(error, &cause);
         return;
     }
@@ -228,11 +196,10 @@ static void prepare_chat(cairn_serve *serve, cairn_job *job, const cairn_http_re
     }
     cairn_buf text;
     cairn_buf_init(&text, job->mem, SIZE_MAX / 4);
-    if (cairn_json_write(&text, json_incref(job->json)) == CAIRN_OK) {
+    if (cairn_json_write(&text, json_incref(job->json)) == CAIRN_OK)
         render_chat(serve, job, cairn_buf_str(&text), text.len_bytes, error);
-    } else {
+    else
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
-    }
     cairn_buf_release(&text);
 }
 
@@ -270,11 +237,10 @@ static void read_prompt(cairn_serve *serve, cairn_job *job, cairn_api_error *err
     } else if (json_is_string(prompt)) {
         const char *text = json_string_value(prompt);
         size_t len = json_string_length(prompt);
-        if (cairn_tokens_of(job->mem, serve->options.vocab, text, len, AS_PROMPT, &job->tokens) != CAIRN_OK) {
+        if (cairn_tokens_of(job->mem, serve->options.vocab, text, len, AS_PROMPT, &job->tokens) != CAIRN_OK)
             cairn_api_error_set(error, 503, "unavailable_error", NULL, "The prompt could not be tokenized.");
-        } else if (job->tokens.count == 0) {
+        else if (job->tokens.count == 0)
             cairn_api_error_bad(error, "prompt", "prompt is empty.");
-        }
         job->echo_bytes = job->params.echo ? len : 0;
         job->echo = job->params.echo ? cairn_mem_dup(job->mem, text, len) : NULL;
     } else if (json_is_array(prompt) && json_array_size(prompt) > 0 &&
@@ -467,11 +433,10 @@ static cairn_job *prepare(cairn_serve *serve, const cairn_http_request *request,
          cairn_keys_namespace(serve->keys, request->authorization, NULL, &job->owner) != CAIRN_OK))
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
     if (error->http == 0) {
-        if (surface == CAIRN_SURFACE_CHAT) {
+        if (surface == CAIRN_SURFACE_CHAT)
             prepare_chat(serve, job, request, converted != NULL, error);
-        } else {
+        else
             read_prompt(serve, job, error);
-        }
     }
     if (error->http == 0)
         return job;

@@ -23,7 +23,7 @@ static void item_release(cairn_recall *r, cairn_recalled *item)
     *item = (cairn_recalled){0};
 }
 
-void cairn_recall_give_up(cairn_recall *r)
+static void give_up(cairn_recall *r)
 {
     while (r->count > 0)
         item_release(r, &r->items[--r->count]);
@@ -35,7 +35,7 @@ void cairn_recall_give_up(cairn_recall *r)
 
 void cairn_recall_release(cairn_recall *r)
 {
-    cairn_recall_give_up(r);
+    give_up(r);
     cairn_mem_array_release(r->mem, r->items, r->room, sizeof *r->items);
     *r = (cairn_recall){0};
 }
@@ -89,7 +89,7 @@ cairn_status cairn_recall_find(cairn_recall *r, const cairn_namespace *space, co
         const json_t *message = json_array_get(messages, i);
         cairn_status status = cairn_answers_follow(r->mem, &r->conversation, message);
         if (status != CAIRN_OK) {
-            cairn_recall_give_up(r);
+            give_up(r);
             return status;
         }
         /* The last one, if it is an answer, is being continued: its text is the prompt. */
@@ -99,7 +99,7 @@ cairn_status cairn_recall_find(cairn_recall *r, const cairn_namespace *space, co
     return CAIRN_OK;
 }
 
-cairn_status cairn_recall_request(const cairn_recall *r, const json_t *request, cairn_buf *out)
+static cairn_status write_request(const cairn_recall *r, const json_t *request, cairn_buf *out)
 {
     json_t *copy = json_copy((json_t *)(uintptr_t)request);
     json_t *messages = json_copy(json_object_get(request, "messages"));
@@ -420,8 +420,8 @@ static cairn_status splice_plainly(splice *s, cairn_tokens *ret_tokens)
                            CAIRN_TOKENS_ADD_SPECIAL | CAIRN_TOKENS_PARSE_SPECIAL, ret_tokens);
 }
 
-cairn_status cairn_recall_splice(cairn_recall *r, const cairn_llama_vocab *vocab,
-                                 const cairn_chat_prompt *prompt, cairn_tokens *ret_tokens, bool *ret_again)
+static cairn_status splice_prompt(cairn_recall *r, const cairn_llama_vocab *vocab,
+                                  const cairn_chat_prompt *prompt, cairn_tokens *ret_tokens, bool *ret_again)
 {
     splice s = {.recall = r, .vocab = vocab, .prompt = prompt, .chain = CAIRN_HASH_CHAIN_SEED};
     cairn_status status = CAIRN_OK;
@@ -449,7 +449,7 @@ cairn_status cairn_recall_splice(cairn_recall *r, const cairn_llama_vocab *vocab
             bool rewritten = false;
             for (size_t i = 0; i < r->count; i++)
                 rewritten = rewritten || r->items[i].rewritten;
-            cairn_recall_give_up(r);
+            give_up(r);
             *ret_again = rewritten;
             status = rewritten ? CAIRN_OK : splice_plainly(&s, ret_tokens);
         } else if (status == CAIRN_OK) {
@@ -461,6 +461,53 @@ cairn_status cairn_recall_splice(cairn_recall *r, const cairn_llama_vocab *vocab
     cairn_buf_release(&s.out);
     cairn_hash_stream_free(s.stream);
     return status;
+}
+
+/* --- the whole --------------------------------------------------------------------------------------------------- */
+
+/* One render. *ret_again: it has to be done again, with fewer answers in place. */
+static cairn_status render_once(cairn_recall *r, const cairn_recall_source *source,
+                                cairn_chat_prompt **ret_prompt, cairn_tokens *ret_tokens, bool *ret_again,
+                                cairn_error *reterr)
+{
+    cairn_buf text;
+    cairn_buf_init(&text, r->mem, SIZE_MAX / 4);
+    if (r->count > 0 && write_request(r, source->request, &text) != CAIRN_OK)
+        give_up(r);
+    bool own = r->count > 0;
+    *ret_again = false;
+    cairn_status status =
+        cairn_chat_render(source->chat, own ? cairn_buf_str(&text) : source->body,
+                          own ? text.len_bytes : source->body_bytes, source->options, ret_prompt, reterr);
+    cairn_buf_release(&text);
+    if (status != CAIRN_OK) {
+        *ret_again = own; /* what the template says of the client's own words counts */
+        give_up(r);
+        return own ? CAIRN_OK : status;
+    }
+    status = splice_prompt(r, source->vocab, *ret_prompt, ret_tokens, ret_again);
+    if (status != CAIRN_OK || *ret_again) {
+        cairn_chat_prompt_free(*ret_prompt);
+        *ret_prompt = NULL;
+    }
+    return status == CAIRN_OK
+               ? CAIRN_OK
+               : cairn_error_set(reterr, status, "recall/render", "the prompt could not be tokenized");
+}
+
+cairn_status cairn_recall_render(cairn_recall *r, const cairn_recall_source *source,
+                                 cairn_chat_prompt **ret_prompt, cairn_tokens *ret_tokens,
+                                 cairn_error *reterr)
+{
+    bool again = true;
+    for (int tries = 0; again; tries++) {
+        if (tries == CAIRN_RECALL_RENDERS_MAX)
+            give_up(r);
+        cairn_status status = render_once(r, source, ret_prompt, ret_tokens, &again, reterr);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
 }
 
 /* --- afterwards -------------------------------------------------------------------------------------------------- */

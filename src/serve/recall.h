@@ -66,27 +66,28 @@ void cairn_recall_release(cairn_recall *recall);
 CAIRN_MUST_CHECK cairn_status cairn_recall_find(cairn_recall *recall, const cairn_namespace *space,
                                                 const json_t *messages);
 
-/*
- * Append the request's text with the answers found as they were generated.
- * Errors  CAIRN_NOMEM, CAIRN_LIMIT
- */
-CAIRN_MUST_CHECK cairn_status cairn_recall_request(const cairn_recall *recall, const json_t *request,
-                                                   cairn_buf *out);
+/* A chat request, and what makes a prompt of it. */
+typedef struct cairn_recall_source {
+    const cairn_llama_vocab *vocab;
+    const cairn_chat *chat;
+    const cairn_chat_options *options;
+    const json_t *request; /* the body, parsed                                                         */
+    const char *body;      /* char[body_bytes]: rendered as it is when nothing is recalled                */
+    size_t body_bytes;
+} cairn_recall_source;
 
-/* Nothing is put in place. */
-void cairn_recall_give_up(cairn_recall *recall);
-
 /*
- * The tokens of the prompt that cairn_recall_request's text became.
+ * The prompt of a request with the answers found in it as they were generated. What can't be put in place stands as
+ * the client wrote it.
  *
- *   ret_again  [out]  some answers had to be given up, and their words stand in the prompt: render again
- *
- * After    with *ret_again false: *ret_tokens is the caller's
- * Errors   CAIRN_NOMEM, CAIRN_INVALID
+ * After    CAIRN_OK: prompt and tokens are the caller's
+ * Errors   those of cairn_chat_render for the client's own words; CAIRN_NOMEM, CAIRN_INVALID
+ * Cost     one render; a second one when an answer was found and could not be put in place, at most
+ *          CAIRN_RECALL_RENDERS_MAX + 1
  */
-CAIRN_MUST_CHECK cairn_status cairn_recall_splice(cairn_recall *recall, const cairn_llama_vocab *vocab,
-                                                  const cairn_chat_prompt *prompt, cairn_tokens *ret_tokens,
-                                                  bool *ret_again);
+CAIRN_MUST_CHECK cairn_status cairn_recall_render(cairn_recall *recall, const cairn_recall_source *source,
+                                                  cairn_chat_prompt **ret_prompt, cairn_tokens *ret_tokens,
+                                                  cairn_error *reterr);
 
 /* Move boundaries of the rendered text to where they stand in recall->text. Without one: nothing. */
 void cairn_recall_boundaries(const cairn_recall *recall, cairn_chat_boundary *list, size_t count);
