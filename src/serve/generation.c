@@ -113,10 +113,11 @@ static void check_messages(const cairn_job *job, cairn_api_error *error)
 {
     const json_t *messages = NULL;
     cairn_json_array(job->json, "messages", &messages, error);
-    if (messages == NULL)
+    if (messages == NULL) {
         cairn_api_error_bad(error, "messages", "messages is missing.");
-    else if (json_array_size(messages) == 0)
+    } else if (json_array_size(messages) == 0) {
         cairn_api_error_bad(error, "messages", "messages is empty; at least one message is needed.");
+    }
 }
 
 static bool may_recall(const cairn_serve *serve, const cairn_job *job)
@@ -196,10 +197,11 @@ static void prepare_chat(cairn_serve *serve, cairn_job *job, const cairn_http_re
     }
     cairn_buf text;
     cairn_buf_init(&text, job->mem, SIZE_MAX / 4);
-    if (cairn_json_write(&text, json_incref(job->json)) == CAIRN_OK)
+    if (cairn_json_write(&text, json_incref(job->json)) == CAIRN_OK) {
         render_chat(serve, job, cairn_buf_str(&text), text.len_bytes, error);
-    else
+    } else {
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
+    }
     cairn_buf_release(&text);
 }
 
@@ -237,10 +239,11 @@ static void read_prompt(cairn_serve *serve, cairn_job *job, cairn_api_error *err
     } else if (json_is_string(prompt)) {
         const char *text = json_string_value(prompt);
         size_t len = json_string_length(prompt);
-        if (cairn_tokens_of(job->mem, serve->options.vocab, text, len, AS_PROMPT, &job->tokens) != CAIRN_OK)
+        if (cairn_tokens_of(job->mem, serve->options.vocab, text, len, AS_PROMPT, &job->tokens) != CAIRN_OK) {
             cairn_api_error_set(error, 503, "unavailable_error", NULL, "The prompt could not be tokenized.");
-        else if (job->tokens.count == 0)
+        } else if (job->tokens.count == 0) {
             cairn_api_error_bad(error, "prompt", "prompt is empty.");
+        }
         job->echo_bytes = job->params.echo ? len : 0;
         job->echo = job->params.echo ? cairn_mem_dup(job->mem, text, len) : NULL;
     } else if (json_is_array(prompt) && json_array_size(prompt) > 0 &&
@@ -433,10 +436,11 @@ static cairn_job *prepare(cairn_serve *serve, const cairn_http_request *request,
          cairn_keys_namespace(serve->keys, request->authorization, NULL, &job->owner) != CAIRN_OK))
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
     if (error->http == 0) {
-        if (surface == CAIRN_SURFACE_CHAT)
+        if (surface == CAIRN_SURFACE_CHAT) {
             prepare_chat(serve, job, request, converted != NULL, error);
-        else
+        } else {
             read_prompt(serve, job, error);
+        }
     }
     if (error->http == 0)
         return job;
