@@ -2,12 +2,12 @@
 import { existsSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
-const PLACES = [process.env.CAIRN_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+const PLACES = process.env.CAIRN_CHROMIUM ? [process.env.CAIRN_CHROMIUM] : ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const FLAGS = ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-domain-reliability', '--no-first-run',
     '--no-default-browser-check', '--disable-sync', '--metrics-recording-only', '--disable-gpu', '--disable-dev-shm-usage', '--force-color-profile=srgb'];
 
 // The browser's path; null: none is installed.
-export const browserPath = PLACES.find((place) => place && existsSync(place)) ?? null;
+export const browserPath = PLACES.find((place) => existsSync(place)) ?? null;
 
 // Without a browser: end with 77 (skipped), or with 1 where CAIRN_WEB_TESTS=1 asks for the tests.
 export function needBrowser() {
