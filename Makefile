@@ -16,7 +16,7 @@ SELECT = $(if $(TESTS),-R '$(TESTS)')
 export MODEL PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh format format-check tidy clean screenshots
+.PHONY: help architectures setup build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh format format-check tidy clean screenshots
 
 help:
 	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make bench        build, and run the benchmarks (MODEL=file.gguf, BIG=0.8b for the large synthetic one too)'
 	@echo 'make bench-peers  side by side with llama-server, built once from the same source (ARGS=--quick: two minutes)'
 	@echo 'make results      replay all traffic in the simulator; writes docs/results/policies.md'
+	@echo 'make architectures   run every architecture that can be made; the table is in docs/results'
 	@echo 'make test-asan    all tests with address and undefined behaviour sanitizers'
 	@echo 'make test-tsan    all tests with the thread sanitizer'
 	@echo 'make screenshots  pictures of the page into docs/images (needs chromium)'
@@ -56,6 +57,9 @@ test: build
 
 results: build
 	@build/dev/bin/cairn simulate traces/*.jsonl.zst --scenario all --report docs/results
+
+architectures: build-release
+	@tools/architectures
 
 bench: build-release
 	@tools/bench $(ARGS)

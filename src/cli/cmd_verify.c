@@ -88,6 +88,15 @@ static json_t *summary_json(const cairn_verify_summary *s)
                      "control_difference", s->control);
 }
 
+static json_t *layers_json(const cairn_engine_open *open, const cairn_verify_gate *gate)
+{
+    static const char *const trims[] = {"anywhere", "window", "never"};
+    const cairn_engine_info *info = &open->engine->info;
+    return json_pack("{s:s, s:b, s:I, s:I, s:b, s:b}", "trim", trims[info->trim], "rows_move",
+                     info->rows_move, "state_bytes_max", (json_int_t)info->state_bytes_max, "row_bytes",
+                     (json_int_t)info->row_bytes, "cut_to_end", gate->answer, "cut_to_middle", gate->middle);
+}
+
 static json_t *cases_json(const cairn_verify_bench *b)
 {
     json_t *list = json_array();
@@ -269,6 +278,9 @@ static int run_cases(const settings *s, cairn_log *log)
         status = cairn_verify_cases(&b, CAIRN_RESUME_EXACT, false, &error);
     if (status == CAIRN_OK)
         status = cairn_verify_cases(&b, CAIRN_RESUME_FAST, false, &error);
+    cairn_verify_gate gate = {0};
+    if (status == CAIRN_OK)
+        status = cairn_verify_gate_check(&b, &gate, &error);
     if (status == CAIRN_OK)
         status = cairn_verify_noise(&b, &error);
     if (status == CAIRN_OK)
@@ -278,9 +290,10 @@ static int run_cases(const settings *s, cairn_log *log)
     cairn_verify_summarize(&b, &sum);
     bool passed = status == CAIRN_OK && sum.passed && open.proved;
     if (s->json) {
-        print_json(json_pack("{s:s, s:b, s:b, s:b, s:s, s:o, s:o}", "engine", open.engine->info.build,
+        print_json(json_pack("{s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:o}", "engine", open.engine->info.build,
                              "passed", passed, "usable", open.proved, "exact", open.exact, "why_not",
-                             open.refused, "summary", summary_json(&sum), "cases", cases_json(&b)));
+                             open.refused, "layers", layers_json(&open, &gate), "summary", summary_json(&sum),
+                             "cases", cases_json(&b)));
     } else {
         print_cases(&b);
     }

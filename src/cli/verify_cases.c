@@ -218,7 +218,7 @@ static cairn_status probe(cairn_verify_bench *b, uint32_t length, const cairn_to
     cairn_status status = CAIRN_OK;
     memset(&t->record, 0, sizeof t->record);
     t->record.prompt_tokens = length;
-    t->record.least = 1;
+    t->record.read = t->record.least = 1;
     for (uint32_t i = 0; i <= t->answer_tokens && status == CAIRN_OK; i++) {
         cairn_piece piece = {
             .slot = 0, .begin = length + i, .tokens = &tokens[i], .count = 1, .logits = CAIRN_LOGITS_LAST};
@@ -295,6 +295,74 @@ cairn_status cairn_verify_control(cairn_verify_bench *b, cairn_error *reterr)
     cairn_mem_release(cairn_mem_default(), state, size);
     cairn_mem_release(cairn_mem_default(), right, right_size);
     cairn_mem_array_release(cairn_mem_default(), foreign, n, sizeof *foreign);
+    return status;
+}
+
+/* --- the gate ---------------------------------------------------------------------------------------------------- */
+
+/* Read tokens [begin, end) of A as prompts are, in whole batches from `begin` on. */
+static cairn_status read_range(cairn_verify_bench *b, uint32_t begin, uint32_t end, cairn_error *reterr)
+{
+    cairn_engine *e = b->open->engine;
+    cairn_status status = CAIRN_OK;
+    for (uint32_t at = begin, n = 0; at < end && status == CAIRN_OK; at += n) {
+        n = end - at < e->info.batch_tokens_max ? end - at : e->info.batch_tokens_max;
+        cairn_piece piece = {.slot = 0, .begin = at, .tokens = b->tokens + at, .count = n, .settle = true};
+        status = e->ops->decode(e, &piece, 1, reterr);
+    }
+    return status;
+}
+
+/*
+ * The gate about one place, after A (cut in its middle) and a few tokens of an answer: what it allows must be exact,
+ * and from what it forbids nothing may be decoded.
+ */
+static cairn_status gate_at(cairn_verify_bench *b, uint32_t at, const char *place, bool *ret_open,
+                            cairn_error *reterr)
+{
+    cairn_engine *e = b->open->engine;
+    uint32_t middle = b->length / 2;
+    char name[32];
+    fill_random(b, b->other, 0, b->cold.answer_tokens + CAIRN_VERIFY_TAIL);
+    e->ops->reset(e, 0); /* cold */
+    cairn_status status = read_range(b, 0, middle, reterr);
+    if (status == CAIRN_OK && at > middle)
+        status = read_range(b, middle, at, reterr);
+    if (status == CAIRN_OK)
+        status = probe(b, at, b->other, &b->cold, reterr);
+    e->ops->reset(e, 0);
+    if (status == CAIRN_OK)
+        status = read_range(b, 0, middle, reterr);
+    if (status == CAIRN_OK)
+        status = read_range(b, middle, b->length, reterr);
+    if (status == CAIRN_OK)
+        status = probe(b, b->length, b->tokens, &b->warm, reterr); /* an answer */
+    if (status != CAIRN_OK)
+        return status;
+    *ret_open = e->ops->can_trim(e, 0, at);
+    (void)snprintf(name, sizeof name, "%s cut to the %s", *ret_open ? "allowed" : "forbidden", place);
+    status = e->ops->trim(e, 0, at, reterr);
+    if (status == CAIRN_OK && *ret_open) {
+        status = probe(b, at, b->other, &b->warm, reterr);
+        b->warm.record.resume = at;
+        if (status == CAIRN_OK)
+            add_result(b, name, CAIRN_RESUME_EXACT, &b->warm, CAIRN_VERIFY_COMPARED);
+    } else if (status == CAIRN_OK) {
+        cairn_piece piece = {.slot = 0, .begin = at, .tokens = b->other, .count = 1};
+        if (e->ops->decode(e, &piece, 1, NULL) == CAIRN_OK)
+            status = cairn_error_set(
+                reterr, CAIRN_ENGINE, "verify/gate",
+                "the gate forbids a cut to %" PRIu32 ", but the engine goes on from there", at);
+    }
+    e->ops->reset(e, 0);
+    return status;
+}
+
+cairn_status cairn_verify_gate_check(cairn_verify_bench *b, cairn_verify_gate *ret_gate, cairn_error *reterr)
+{
+    cairn_status status = gate_at(b, b->length, "end", &ret_gate->answer, reterr);
+    if (status == CAIRN_OK)
+        status = gate_at(b, b->length / 2, "middle", &ret_gate->middle, reterr);
     return status;
 }
 

@@ -8,6 +8,7 @@
  *   C   A, its answer, then a user message                     exact: may not use what was written token by token
  *   M   A's beginning, ending around a batch's edge            the last piece of a prompt is 1, 2 .. tokens long
  *   N   A cold, and cold again with other cuts                 the noise floor: what no cache is to blame for
+ *   G   the gate: a cut that it allows is exact; after one that it forbids nothing can be decoded without a state
  *   X   A's rows with the state of other tokens                must differ, or nothing was proved
  *
  * Units    tokens
@@ -52,6 +53,11 @@ typedef struct cairn_verify_bench {
     size_t count;
 } cairn_verify_bench;
 
+/* What the gate said about cuts at three places of a slot with a prompt and a short answer. */
+typedef struct cairn_verify_gate {
+    bool answer, middle; /* may be cut: back to the prompt's end; to the middle of the prompt          */
+} cairn_verify_gate;
+
 /* What a list of results comes to. */
 typedef struct cairn_verify_summary {
     bool passed;          /* all of them, and at least one request was resumed                        */
@@ -80,6 +86,8 @@ CAIRN_MUST_CHECK cairn_status cairn_verify_cases(cairn_verify_bench *bench, cair
                                                  cairn_error *reterr);
 CAIRN_MUST_CHECK cairn_status cairn_verify_edges(cairn_verify_bench *bench, cairn_error *reterr);
 CAIRN_MUST_CHECK cairn_status cairn_verify_noise(cairn_verify_bench *bench, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_verify_gate_check(cairn_verify_bench *bench, cairn_verify_gate *ret_gate,
+                                                      cairn_error *reterr);
 CAIRN_MUST_CHECK cairn_status cairn_verify_control(cairn_verify_bench *bench, cairn_error *reterr);
 
 void cairn_verify_summarize(const cairn_verify_bench *bench, cairn_verify_summary *ret_summary);
