@@ -258,6 +258,43 @@ uint32_t cairn_tree_segment_add(cairn_tree *tree, uint32_t node, uint32_t begin,
     return segment;
 }
 
+<<<<<<< HEAD
+/* The cover of this edge that begins exactly at `position`, or CAIRN_NONE. */
+static uint32_t cover_from(const cairn_tree *tree, uint32_t node, uint32_t position)
+{
+    uint32_t i = cairn_node_at(tree, node)->cover_first;
+    while (i != CAIRN_NONE && cairn_cover_at(tree, i)->begin < position) {
+        i = cairn_cover_at(tree, i)->next;
+    }
+    return i != CAIRN_NONE && cairn_cover_at(tree, i)->begin == position ? i : CAIRN_NONE;
+}
+
+uint32_t cairn_tree_heir(const cairn_tree *tree, const cairn_cover *cover)
+{
+    uint32_t node = cover->node;
+    uint32_t end = cover->end;
+    while (node !=
+           CAIRN_NONE) { /* down along the segment's own covers: branches may leave anywhere on the way */
+        bool inside = end < cairn_node_at(tree, node)->end;
+        uint32_t child = inside ? node : cairn_node_at(tree, node)->child_first;
+        uint32_t onward = CAIRN_NONE;
+        for (; child != CAIRN_NONE; child = inside ? CAIRN_NONE : cairn_node_at(tree, child)->sibling_next) {
+            uint32_t next = cover_from(tree, child, end);
+            if (next == CAIRN_NONE) {
+                continue;
+            }
+            uint32_t other = cairn_cover_at(tree, next)->segment;
+            const cairn_segment *segment = cairn_segment_at(tree, other);
+            if (other == cover->segment) {
+                onward = next;
+            } else if (segment->begin <= cover->begin && !segment->doomed && !segment->chosen) {
+                return other;
+            }
+        }
+        node = onward != CAIRN_NONE ? cairn_cover_at(tree, onward)->node : CAIRN_NONE;
+        end = onward != CAIRN_NONE ? cairn_cover_at(tree, onward)->end : 0;
+    }
+=======
 uint32_t cairn_tree_heir(const cairn_tree *tree, const cairn_cover *cover)
 {
     const cairn_node *node = cairn_node_at(tree, cover->node);
@@ -279,6 +316,7 @@ uint32_t cairn_tree_heir(const cairn_tree *tree, const cairn_cover *cover)
         next = child != CAIRN_NONE ? cairn_node_at(tree, child)->cover_first : CAIRN_NONE;
         child = child != CAIRN_NONE ? cairn_node_at(tree, child)->sibling_next : CAIRN_NONE;
     } while (next != CAIRN_NONE || child != CAIRN_NONE);
+>>>>>>> c67dda513b73f42ebdd94b4fba270e583d3ad607
     return CAIRN_NONE;
 }
 

@@ -232,6 +232,23 @@ static bool add_gap(loss *lost, uint32_t begin, uint32_t end)
     return true;
 }
 
+/* In exact mode a segment begins where a batch did: else it would depend on another's rows of the same batch. */
+static void whole_batches(const cairn_core *core, loss *lost)
+{
+    const cairn_lineage *own = &core->slots[lost->slot].lineage;
+    for (uint32_t i = 0; i < lost->count_gaps; i++) {
+        gap *item = &lost->gaps[i];
+        uint32_t at = cairn_lineage_find(own, item->begin);
+        uint32_t begin = at > 0 && at < own->count ? own->runs[at - 1].rows_end : 0;
+        uint32_t above = i + 1 < lost->count_gaps ? lost->gaps[i + 1].end : 0;
+        begin = begin > above ? begin : above;
+        if (at < own->count && own->runs[at].digest != 0 && begin < item->begin) {
+            lost->row_tokens += item->begin - begin;
+            item->begin = begin;
+        }
+    }
+}
+
 /* Rows [keep, need) of the slot that nobody else holds: found from the tip upwards. */
 static void find_gaps(const cairn_core *core, loss *lost, uint32_t need)
 {
@@ -379,6 +396,9 @@ static void shield(cairn_core *core, const loss *lost, uint32_t need, bool on)
 static bool save_up_to(cairn_core *core, cairn_request *request, loss *lost, uint32_t need, double live_ns)
 {
     find_gaps(core, lost, need);
+    if (lost->exact) {
+        whole_batches(core, lost);
+    }
     uint64_t rows = lost->row_tokens * core->options.row_bytes;
     uint64_t state = live_ns > 0 ? core->options.state_bytes_max : 0;
     uint64_t buffer =
