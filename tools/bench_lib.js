@@ -105,6 +105,15 @@ function peakMemory(pid) {
     }
 }
 
+// Processor time of all threads of a process so far, in ms; NaN where the system doesn't tell.
+function processorTime(pid) {
+    try {
+        return fs.readdirSync(`/proc/${pid}/task`).reduce((all, task) => all + Number(fs.readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6, 0);
+    } catch {
+        return NaN;
+    }
+}
+
 class Server {
     // Start a program and wait until GET /health answers 200. `args` is a function of the port.
     static async start(program, args, options = {}) {
@@ -163,14 +172,17 @@ class Server {
         return JSON.parse(answer.text);
     }
 
-    // A streamed request. Gives { status, events, first_ms, total_ms }: times from the request's last byte sent; `first` is the
-    // first event, which both servers send when the prompt has been read.
+    // A streamed request. Gives { status, events, first_ms, total_ms, first_cpu_ms, total_cpu_ms }: times from the request's last byte
+    // sent, and the server's processor time; `first` is the first event, which both servers send when the prompt has been read.
     stream(route, body) {
         return new Promise((resolve, reject) => {
             const text = JSON.stringify({ ...body, stream: true });
             const begun = process.hrtime.bigint();
             const since = () => Number(process.hrtime.bigint() - begun) / 1e6;
+            const cpuBegun = processorTime(this.child.pid);
+            const cpu = () => processorTime(this.child.pid) - cpuBegun;
             let first = null;
+            let firstCpu = NaN;
             let rest = '';
             const events = [];
             const request = http.request({ host: '127.0.0.1', port: this.port, method: 'POST', path: route, agent: this.agent,
@@ -184,6 +196,7 @@ class Server {
                         rest = rest.slice(end + 1);
                         if (line.startsWith('data:') && first === null) {
                             first = since();
+                            firstCpu = cpu();
                         }
                         if (line.startsWith('data:') && line !== 'data: [DONE]') {
                             try {
@@ -197,7 +210,7 @@ class Server {
                     }
                 });
                 response.on('error', reject);
-                response.on('end', () => resolve({ status: response.statusCode, events, first_ms: first, total_ms: since(), rest }));
+                response.on('end', () => resolve({ status: response.statusCode, events, first_ms: first, total_ms: since(), first_cpu_ms: firstCpu, total_cpu_ms: cpu(), rest }));
             });
             request.on('error', reject);
             request.end(text);

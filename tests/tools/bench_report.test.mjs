@@ -35,7 +35,7 @@ test('medians, spreads and geometric means', () => {
 
 // Two requests of 100 and 120 tokens, the second parting after 80; `read` of the second and times as given.
 function dataOf(systems) {
-    const answer = (read, ms) => ({ read, reused: 0, first_ms: ms, total_ms: ms + 10, text: 'x', error: null });
+    const answer = (read, ms) => ({ read, reused: 0, first_ms: ms, total_ms: ms + 10, first_cpu_ms: ms, total_cpu_ms: ms + 9, text: 'x', error: null });
     const run = ([read, ms, peak]) => [{ peak_mib: peak, answers: [answer(100, 100), answer(read, ms)] }];
     return {
         command: 'make bench-peers', model: 'm.gguf', seconds: 1, options: { answer_tokens: 8 }, cold: [],
