@@ -258,7 +258,6 @@ uint32_t cairn_tree_segment_add(cairn_tree *tree, uint32_t node, uint32_t begin,
     return segment;
 }
 
-<<<<<<< HEAD
 /* The cover of this edge that begins exactly at `position`, or CAIRN_NONE. */
 static uint32_t cover_from(const cairn_tree *tree, uint32_t node, uint32_t position)
 {
@@ -294,29 +293,6 @@ uint32_t cairn_tree_heir(const cairn_tree *tree, const cairn_cover *cover)
         node = onward != CAIRN_NONE ? cairn_cover_at(tree, onward)->node : CAIRN_NONE;
         end = onward != CAIRN_NONE ? cairn_cover_at(tree, onward)->end : 0;
     }
-=======
-uint32_t cairn_tree_heir(const cairn_tree *tree, const cairn_cover *cover)
-{
-    const cairn_node *node = cairn_node_at(tree, cover->node);
-    uint32_t next = node->cover_first;
-    while (next != CAIRN_NONE && cairn_cover_at(tree, next)->begin < cover->end) {
-        next = cairn_cover_at(tree, next)->next;
-    }
-    uint32_t child = next == CAIRN_NONE && cover->end == node->end ? node->child_first : CAIRN_NONE;
-    do {
-        const cairn_cover *follows = next != CAIRN_NONE && cairn_cover_at(tree, next)->begin == cover->end
-                                         ? cairn_cover_at(tree, next)
-                                         : NULL;
-        if (follows != NULL && follows->segment != cover->segment) {
-            const cairn_segment *segment = cairn_segment_at(tree, follows->segment);
-            if (segment->begin <= cover->begin && !segment->doomed && !segment->chosen) {
-                return follows->segment;
-            }
-        }
-        next = child != CAIRN_NONE ? cairn_node_at(tree, child)->cover_first : CAIRN_NONE;
-        child = child != CAIRN_NONE ? cairn_node_at(tree, child)->sibling_next : CAIRN_NONE;
-    } while (next != CAIRN_NONE || child != CAIRN_NONE);
->>>>>>> c67dda513b73f42ebdd94b4fba270e583d3ad607
     return CAIRN_NONE;
 }
 
