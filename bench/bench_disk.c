@@ -200,7 +200,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: bench_disk open|read DIR [FILES]\n");
         return 2;
     }
-    bytes = malloc(STATE_BYTES + (1 << 20));
+    bytes = cairn_mem_alloc(cairn_mem_default(), STATE_BYTES + (1 << 20));
     if (bytes == NULL) {
         return 1;
     }
@@ -215,6 +215,6 @@ int main(int argc, char **argv)
         bench_read(argv[2]);
     }
     remove_tree(argv[2]);
-    free(bytes);
+    cairn_mem_release(cairn_mem_default(), bytes, STATE_BYTES + (1 << 20));
     return 0;
 }

@@ -90,6 +90,7 @@ CAIRN_MUST_CHECK cairn_status cairn_verify_gate_check(cairn_verify_bench *bench,
                                                       cairn_error *reterr);
 CAIRN_MUST_CHECK cairn_status cairn_verify_control(cairn_verify_bench *bench, cairn_error *reterr);
 
+/* What all rows say together. */
 void cairn_verify_summarize(const cairn_verify_bench *bench, cairn_verify_summary *ret_summary);
 
 /* A token that is no control token and ends no answer. */
