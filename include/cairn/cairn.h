@@ -184,6 +184,19 @@ void cairn_cache_walk(const cairn_cache *cache, const cairn_namespace *space,
 uint32_t cairn_cache_beside(const cairn_cache *cache, const cairn_prompt *prompt, uint32_t *ret_position,
                             cairn_token *out, uint32_t room);
 
+/*
+ * Would this prompt, begun now, read tokens that a running request is about to read, too? Gives how many: 0 when there
+ * is nothing to wait for. Once the other has read them, the prompt resumes behind them. Changes nothing.
+ * Cost    that of planning a request
+ */
+uint32_t cairn_cache_awaits(cairn_cache *cache, const cairn_prompt *prompt);
+
+/*
+ * From the next step on, prompts are read in pieces of at most `piece_tokens` tokens; 0: in whole batches. So that
+ * answers beside a long prompt keep flowing. Exact requests are not affected: where they are cut decides their bits.
+ */
+void cairn_cache_pace(cairn_cache *cache, uint32_t piece_tokens);
+
 /* Now, by the cache's clock: what `used_ns` is compared with. */
 uint64_t cairn_cache_clock_ns(const cairn_cache *cache);
 

@@ -14,11 +14,15 @@ static void piece_of(const cairn_request *request, cairn_piece *ret_piece)
 {
     if (request->phase == CAIRN_PHASE_READ) {
         const cairn_action *read = &request->todo[request->todo_next].action;
-        bool last = read->end == request->prompt.count;
+        uint32_t pace = request->cache->pace_tokens, end = read->end;
+        if (pace > 0 && !request->exact && end - read->begin > pace) {
+            end = read->begin + pace;
+        }
+        bool last = end == request->prompt.count;
         *ret_piece = (cairn_piece){.slot = request->slot,
                                    .begin = read->begin,
                                    .tokens = request->prompt.tokens + read->begin,
-                                   .count = read->end - read->begin,
+                                   .count = end - read->begin,
                                    .logits = last ? CAIRN_LOGITS_LAST : CAIRN_LOGITS_NONE,
                                    .settle = true};
     } else {

@@ -43,6 +43,7 @@ typedef struct cairn_cache_sink {
 } cairn_cache_sink;
 
 struct cairn_cache {
+    uint32_t pace_tokens; /* most tokens of a piece of a prompt that isn't exact; 0: a batch        */
     cairn_mem *mem;
     cairn_engine *engine;
     cairn_cache_options options;

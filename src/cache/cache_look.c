@@ -41,6 +41,22 @@ uint32_t cairn_cache_beside(const cairn_cache *cache, const cairn_prompt *prompt
                              room);
 }
 
+uint32_t cairn_cache_awaits(cairn_cache *cache, const cairn_prompt *prompt)
+{
+    cairn_decision decision = {0};
+    if (cache->options.off || prompt->count == 0 || prompt->mode == CAIRN_RESUME_OFF ||
+        cairn_core_probe(cache->core, prompt, cairn_cache_now_ns(cache), &decision, NULL) != CAIRN_OK ||
+        decision.reason != CAIRN_REASON_PENDING || decision.reason_position <= decision.resume) {
+        return 0;
+    }
+    return decision.reason_position - decision.resume;
+}
+
+void cairn_cache_pace(cairn_cache *cache, uint32_t piece_tokens)
+{
+    cache->pace_tokens = piece_tokens;
+}
+
 uint64_t cairn_cache_clock_ns(const cairn_cache *cache)
 {
     return cairn_cache_now_ns(cache);

@@ -193,6 +193,7 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .queue_max = (uint32_t)s->queue,
                                    .body_bytes_max = (size_t)s->body_max,
                                    .resume = s->resume == 1 ? CAIRN_RESUME_EXACT : CAIRN_RESUME_FAST,
+                                   .not_exact = p->engine.refused,
                                    .thinking_off = s->no_thinking,
                                    .normalize = s->normalize,
                                    .answers_bytes_max = s->no_cache ? 0 : s->answers_max,
@@ -235,7 +236,8 @@ static void print_plan(const cairn_serve_settings *s, const parts *p)
     printf("engine    %s\n", info->build);
     printf("context   %u tokens in each of %u slot%s\n", info->slot_tokens_max, info->slots,
            info->slots == 1 ? "" : "s");
-    printf("memory    weights %s, slots %s, cache up to %s, bodies up to %s, answers up to %s, responses up to %s: "
+    printf("memory    weights %s, slots %s, cache up to %s, bodies up to %s, answers up to %s, responses up "
+           "to %s: "
            "%s at most\n",
            weights, slots, cache, bodies, answers, replies, sum);
     char disk[CAIRN_DISK_PLAN_DIR];

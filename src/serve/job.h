@@ -35,6 +35,8 @@ typedef struct cairn_job_work {
     cairn_token next;       /* sampled, to be pushed                                                  */
     uint64_t arrived_ns, begun_ns, first_ns, last_ns; /* submitted, slot, first token, last token       */
     uint64_t spoken_ns;     /* when the client last got anything                                      */
+    uint64_t held_ns;       /* since when it waits for another request to read what both need; 0: not */
+    uint64_t looked_ns;     /* when that was last looked at                                           */
     uint64_t paused_ns;     /* since when a slow reader holds it up; 0: not                           */
     uint32_t answer_tokens; /* sampled so far                                                         */
     cairn_buf sampled;      /* cairn_token[]: of the answer, while it is worth remembering: see recall.h */

@@ -17,14 +17,16 @@ struct cairn_scheduler {
     pthread_cond_t wake;
     pthread_t thread;
     bool running, stopping, abandon, nudged;
-    bool closed;                /* the thread answers no more                                        */
-    cairn_scheduler_ask *asks;  /* newest first */
-    cairn_job *first, *last; /* the queue */
+    bool closed;               /* the thread answers no more                                        */
+    cairn_scheduler_ask *asks; /* newest first */
+    cairn_job *first, *last;   /* the queue */
     uint32_t count_queued;
     uint32_t count_active; /* written by the thread with the lock held */
     cairn_job *active[CAIRN_SLOTS_MAX];
     cairn_scheduler_slot shown[CAIRN_SLOTS_MAX]; /* guarded by the lock */
     uint32_t count_shown;
+    double token_ns;       /* the thread's own: what a token of an answer takes, alone */
+    uint32_t pace_tokens;  /* the thread's own: the piece of a prompt beside answers */
     cairn_disk_watch disk; /* the thread's own */
 };
 
@@ -225,6 +227,42 @@ static void remove_active(cairn_scheduler *s, uint32_t index)
     cairn_job_unref(job);
 }
 
+/* Is a running request about to read what this one needs? Then the work is done once. */
+static bool waits_to_join(cairn_scheduler *s, cairn_job *job)
+{
+    uint64_t now = now_ns(s), step_ns = 20000000u;
+    if (s->count_active == 0 ||
+        (job->work.held_ns != 0 && now - job->work.held_ns > (uint64_t)CAIRN_SCHEDULER_JOIN_S * 1000000000u))
+        return false;
+    if (job->work.held_ns != 0 && now - job->work.looked_ns < step_ns)
+        return true;
+    job->work.looked_ns = now;
+    if (cairn_cache_awaits(s->options.cache, &job->prompt) < CAIRN_SCHEDULER_JOIN_TOKENS)
+        return false;
+    if (job->work.held_ns == 0)
+        job->work.held_ns = now;
+    return true;
+}
+
+/* Those that wait to join return to the front of the queue, in their order. */
+static void put_back(cairn_scheduler *s, cairn_job *held)
+{
+    cairn_job *reversed = NULL;
+    while (held != NULL) {
+        cairn_job *next = held->next;
+        held->next = reversed;
+        reversed = held;
+        held = next;
+    }
+    lock(s);
+    while (reversed != NULL) {
+        cairn_job *next = reversed->next;
+        push_locked(s, reversed, true);
+        reversed = next;
+    }
+    unlock(s);
+}
+
 static void admit(cairn_scheduler *s)
 {
     bool busy = false;
@@ -237,12 +275,19 @@ static void admit(cairn_scheduler *s)
         cairn_job_unref(gone);
         gone = next;
     }
+    cairn_job *held = NULL, **held_end = &held;
     while (!busy && s->count_active < s->options.slots) {
         lock(s);
         cairn_job *job = pop_locked(s);
         unlock(s);
         if (job == NULL)
-            return;
+            break;
+        if (waits_to_join(s, job)) {
+            job->next = NULL;
+            *held_end = job;
+            held_end = &job->next;
+            continue;
+        }
         switch (cairn_turn_begin(&s->options, job)) {
         case CAIRN_TURN_GOES_ON:
             lock(s);
@@ -261,6 +306,7 @@ static void admit(cairn_scheduler *s)
             break;
         }
     }
+    put_back(s, held);
 }
 
 /* Cancel and pause; gather what is to be stepped. */
@@ -282,13 +328,64 @@ static uint32_t gather(cairn_scheduler *s, bool abandon, cairn_request **request
     return count;
 }
 
+/* How many of them read a prompt in the next step, and how many write an answer. */
+static void count_phases(cairn_request *const *requests, uint32_t count, uint32_t *ret_reading,
+                         uint32_t *ret_answering)
+{
+    *ret_reading = *ret_answering = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        cairn_phase phase = cairn_request_phase(requests[i]);
+        *ret_reading += phase == CAIRN_PHASE_READ || phase == CAIRN_PHASE_RESTORE;
+        *ret_answering += phase == CAIRN_PHASE_DECODE;
+    }
+}
+
+/*
+ * Rounds of answers alone tell what a token costs. In rounds with prompts beside them, the pieces shall take one and a
+ * half times as long as the tokens, which leaves the time between tokens at two and a half times of what it would be.
+ */
+static void adjust_pace(cairn_scheduler *s, uint32_t reading, uint32_t answering, uint64_t round_ns)
+{
+    if (answering == 0)
+        return;
+    if (reading == 0) {
+        double token_ns = (double)round_ns / answering;
+        s->token_ns += s->token_ns > 0 ? (token_ns - s->token_ns) / 8 : token_ns;
+        return;
+    }
+    double tokens_ns = s->token_ns * answering, piece_ns = (double)round_ns - tokens_ns, factor = 1.5;
+    if (s->token_ns <= 0)
+        return;
+    if (piece_ns > tokens_ns)
+        factor = 1.5 * tokens_ns / piece_ns;
+    factor = factor < 0.5 ? 0.5 : factor;
+    uint32_t pace = (uint32_t)((double)s->pace_tokens * factor + 0.5), batch = s->options.batch_tokens;
+    s->pace_tokens = pace < CAIRN_SCHEDULER_PIECE_MIN ? CAIRN_SCHEDULER_PIECE_MIN
+                     : pace > batch                   ? batch
+                                                      : pace;
+}
+
+/* Is an answer being written? Then prompts are read in small pieces. */
+static void set_pace(cairn_scheduler *s)
+{
+    bool answering = false;
+    for (uint32_t i = 0; i < s->count_active; i++)
+        answering = answering || (s->active[i]->work.answering && s->active[i]->work.paused_ns == 0);
+    cairn_cache_pace(s->options.cache, answering ? s->pace_tokens : 0);
+}
+
 static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint32_t count)
 {
     cairn_error error;
+    uint32_t reading, answering;
+    set_pace(s);
+    count_phases(requests, count, &reading, &answering);
+    uint64_t begin_ns = now_ns(s);
     /* Which request failed, if any, is told by its phase. */
     cairn_status status = cairn_cache_step(s->options.cache, requests, count, &error);
     if (status != CAIRN_OK)
         cairn_log_error(s->options.log, CAIRN_LOG_LEVEL_ERROR, "step", &error);
+    adjust_pace(s, reading, answering, now_ns(s) - begin_ns);
     for (uint32_t i = 0; i < s->count_active;) {
         cairn_job *job = s->active[i];
         if (job->work.paused_ns == 0 && cairn_turn_after_step(&s->options, job) == CAIRN_TURN_OVER) {
@@ -386,6 +483,7 @@ cairn_status cairn_scheduler_start(const cairn_scheduler_options *options, cairn
     if (s == NULL)
         return cairn_error_set(reterr, CAIRN_NOMEM, "scheduler/start", NULL);
     s->options = *options;
+    s->pace_tokens = 16;
     CAIRN_ASSERT(pthread_mutex_init(&s->lock, NULL) == 0);
     CAIRN_ASSERT(pthread_cond_init(&s->wake, NULL) == 0);
     int code = pthread_create(&s->thread, NULL, scheduler_main, s);

@@ -40,7 +40,8 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
     const cairn_serve_options *o = &serve->options;
     if (getrandom(&serve->id_salt, sizeof serve->id_salt, 0) != (ssize_t)sizeof serve->id_salt)
         return cairn_error_set_os(reterr, errno, "serve/start: random bytes", NULL);
-    cairn_status status = cairn_keys_new(o->mem, o->namespace_secret, o->api_keys, o->count_api_keys, &serve->keys, reterr);
+    cairn_status status =
+        cairn_keys_new(o->mem, o->namespace_secret, o->api_keys, o->count_api_keys, &serve->keys, reterr);
     if (status != CAIRN_OK)
         return status;
     status = cairn_clock_table_new(o->mem, CLOCKS_MAX, &serve->clocks);
@@ -67,6 +68,7 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
                                          .clock = o->clock,
                                          .slots = o->engine->info.slots,
                                          .slot_tokens_max = o->engine->info.slot_tokens_max,
+                                         .batch_tokens = o->engine->info.batch_tokens_max,
                                          .queue_max = o->queue_max,
                                          .no_excerpts = o->no_excerpts,
                                          .flush_ns = o->flush_ns,

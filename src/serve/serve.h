@@ -40,6 +40,7 @@ typedef struct cairn_serve_options {
     uint32_t queue_max;       /* requests that wait for a slot                                      */
     size_t body_bytes_max;
     cairn_resume_mode resume; /* for requests that don't say                                        */
+    const char *not_exact; /* why exact mode is not bit for bit here, as measured at start; NULL, "": it is */
     bool thinking_off;
     bool normalize; /* take known volatile text out of the prompt's head: see normalize.h             */
     uint64_t answers_bytes_max; /* memory for answers that may come back: see recall.h; 0: off          */

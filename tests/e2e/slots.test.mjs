@@ -1,0 +1,122 @@
+// slots: several requests at once on one server.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { Server } from './harness.mjs';
+
+const WORDS = 'river house function returns people value water light when not time list into old data'.split(' ');
+
+function prose(seed, count) {
+    let state = seed >>> 0;
+    const words = [];
+    for (let i = 0; i < count; i++) {
+        state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+        words.push(WORDS[(state >>> 16) % WORDS.length]);
+    }
+    return words.join(' ');
+}
+
+test('sub-agents that start together with one cold prompt in front pay for it once', async () => {
+    const server = await Server.start(['--slots', '4', '-c', '4096', '-b', '128']);
+    try {
+        const system = { role: 'system', content: prose(1, 900) };
+        const ask = (seed) => server.chat([system, { role: 'user', content: prose(seed, 30) }]);
+        const answers = await Promise.all([ask(11), ask(12), ask(13), ask(14)]);
+        for (const answer of answers) {
+            assert.equal(answer.status, 200);
+        }
+        await server.waitForLog(() => server.requests().length === 4);
+        const requests = server.requests();
+        const least = Math.min(...requests.map((r) => r.prompt));
+        const read = requests.reduce((sum, r) => sum + r.read, 0);
+        assert.ok(least > 900, `prompts of ${least} tokens`);
+        assert.ok(read < least + 4 * 250, `${read} tokens read for four prompts of ${least}`);
+        assert.equal(requests.filter((r) => r.reused > 700).length, 3);
+    } finally {
+        await server.stop();
+    }
+});
+
+test('one that waits for another does not hold up those that need something else', async () => {
+    const server = await Server.start(['--slots', '3', '-c', '4096', '-b', '128']);
+    try {
+        const system = { role: 'system', content: prose(2, 1500) };
+        const long = server.chat([system, { role: 'user', content: 'one' }], { max_tokens: 2 });
+        const joined = server.chat([system, { role: 'user', content: 'two' }], { max_tokens: 2 });
+        const other = server.chat([{ role: 'user', content: 'three' }], { max_tokens: 2 });
+        for (const answer of await Promise.all([long, joined, other])) {
+            assert.equal(answer.status, 200);
+        }
+        await server.waitForLog(() => server.requests().length === 3);
+        const order = server.requests().map((r) => r.prompt);
+        assert.ok(order[0] < 200, `the short one ends first: ${order}`);
+    } finally {
+        await server.stop();
+    }
+});
+
+test('a cancelled reader leaves the one that waited for it to read by itself', async () => {
+    const server = await Server.start(['--slots', '2', '-c', '4096', '-b', '64']);
+    try {
+        const system = { role: 'system', content: prose(3, 1500) };
+        const stop = new AbortController();
+        const first = server.post('/v1/chat/completions', { messages: [system, { role: 'user', content: 'one' }], stream: true },
+            { signal: stop.signal }).catch(() => null);
+        const second = server.chat([system, { role: 'user', content: 'two' }], { max_tokens: 2 });
+        setImmediate(() => stop.abort());
+        await first;
+        assert.equal((await second).status, 200);
+    } finally {
+        await server.stop();
+    }
+});
+
+test('an answer flows while a long prompt is read beside it', async () => {
+    const server = await Server.start(['--slots', '2', '-c', '4096', '-b', '512']);
+    try {
+        const response = await fetch(`${server.url}/v1/chat/completions`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ messages: [{ role: 'user', content: 'go on' }], temperature: 0, max_tokens: 3000, ignore_eos: true, stream: true }),
+        });
+        const reader = response.body.getReader();
+        const decoder = new TextDecoder();
+        let tokens = 0;
+        let over = false;
+        const streaming = (async () => {
+            for (;;) {
+                const { done, value } = await reader.read();
+                if (done) {
+                    over = true;
+                    return;
+                }
+                tokens += decoder.decode(value, { stream: true }).split('data: ').length - 1;
+            }
+        })();
+        while (tokens < 20 && !over) {
+            await new Promise((resolve) => setImmediate(resolve));
+        }
+        assert.ok(!over, 'the answer ended at once');
+        const before = tokens;
+        const long = await server.chat([{ role: 'user', content: prose(4, 700) }], { max_tokens: 1 });
+        assert.equal(long.status, 200);
+        const between = tokens - before;
+        // In whole batches of 512 it would be four or five.
+        assert.ok(over || between > 20, `${between} tokens while ${long.json.usage.prompt_tokens} were read`);
+        await reader.cancel();
+        await streaming.catch(() => {});
+    } finally {
+        await server.stop();
+    }
+});
+
+test('/props tells what the engine proved', async () => {
+    const server = await Server.start(['--resume', 'exact']);
+    try {
+        const { json } = await server.get('/props');
+        assert.equal(json.cairn_engine.exact, true);
+        assert.equal(json.cairn_engine.resume, 'exact');
+        assert.equal(json.cairn_engine.trim, 'never');
+    } finally {
+        await server.stop();
+    }
+});
