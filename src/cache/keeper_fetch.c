@@ -178,6 +178,7 @@ static void tell_core(cairn_keeper *keeper, const cairn_prompt *prompt, cairn_fe
 static void adopt(cairn_keeper *keeper, const cairn_prompt *prompt, cairn_fetch *fetch)
 {
     cairn_adopt *adopts = cairn_mem_array(keeper->mem, fetch->count, sizeof *adopts);
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
     cairn_run **runs = cairn_mem_array(keeper->mem, fetch->count, sizeof *runs);
     bool fine = adopts != NULL && runs != NULL;
     for (uint32_t i = 0; i < fetch->count && fine; i++) {
@@ -201,6 +202,7 @@ static void adopt(cairn_keeper *keeper, const cairn_prompt *prompt, cairn_fetch 
     for (uint32_t i = 0; i < fetch->count && adopts != NULL && runs != NULL; i++) {
         cairn_mem_array_release(keeper->mem, runs[i], adopts[i].count_runs, sizeof **runs);
     }
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
     cairn_mem_array_release(keeper->mem, runs, fetch->count, sizeof *runs);
     cairn_mem_array_release(keeper->mem, adopts, fetch->count, sizeof *adopts);
 }

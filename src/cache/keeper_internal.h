@@ -49,26 +49,25 @@ struct cairn_keeper {
     cairn_mem *mem;
     cairn_disk *disk;
     uint64_t payload_room;
-    uint32_t tokens_room;
     keeper_slot *slots;
     cairn_token *tokens;        /* cairn_token[tokens_room]: the path in hand */
     uint32_t *positions;        /* uint32_t[digests_room] */
     cairn_path_root root;       /* of the namespace of the path in hand */
     cairn_path_digest *digests; /* at multiples of BLOCK, and at the path's end */
-    uint32_t digests_room;
-    cairn_disk_found *found; /* cairn_disk_found[CAIRN_KEEPER_FOUND_MAX] */
-    bool sweeping;           /* blobs of memory are to be looked at, after */
-    uint32_t sweep;          /* this one */
-    uint64_t retry_ns;       /* nothing is written before */
-    bool scanned;            /* the directory was looked at before the writer began */
-    double read_ns_token;    /* what reading costs, as last measured */
+    cairn_disk_found *found;    /* cairn_disk_found[CAIRN_KEEPER_FOUND_MAX] */
+    uint32_t tokens_room, digests_room;
+    uint64_t retry_ns;    /* nothing is written before */
+    double read_ns_token; /* what reading costs, as last measured */
+    uint32_t sweep;       /* blobs of memory are to be looked at, after this one ... */
+    bool sweeping;        /* ... when set */
+    bool scanned;         /* the directory was looked at before the writer began */
+    bool writer_runs;
+    bool stop; /* guarded by the lock */
 
     pthread_t writer;
-    bool writer_runs;
     pthread_mutex_t lock; /* over jobs' phases and what follows */
     pthread_cond_t wake;  /* a job is ready, or stop */
     pthread_cond_t done;  /* a job is free */
-    bool stop;
     keeper_job jobs[KEEPER_JOBS];
     uint64_t kept, failures, fetched, fetched_bytes, fetch_failures;
     uint64_t pause_ns; /* how long to wait after the last failure; taken by the engine's thread */

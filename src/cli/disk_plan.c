@@ -15,7 +15,8 @@
 #include "base/units.h"
 #include "cli/term.h"
 
-#define GIB (UINT64_C(1) << 30)
+#define GIB        (UINT64_C(1) << 30)
+#define KEY_DIGITS ((size_t)2 * CAIRN_DISK_PLAN_KEY)
 
 enum { SIZE_GIB = 20, FREE_PART = 10, DAILY_TIMES = 5, DAILY_GIB_MIN = 64, LOCK_TRIES = 200 };
 
@@ -90,13 +91,13 @@ static bool key_parse(const uint8_t *bytes, size_t count, uint8_t key[CAIRN_DISK
     }
     while (count > 0 && (bytes[count - 1] == '\n' || bytes[count - 1] == '\r'))
         count--;
-    for (size_t i = 0; i < CAIRN_DISK_PLAN_KEY && count == 2 * CAIRN_DISK_PLAN_KEY; i++) {
+    for (size_t i = 0; i < CAIRN_DISK_PLAN_KEY && count == KEY_DIGITS; i++) {
         int high = hex_digit(bytes[2 * i]), low = hex_digit(bytes[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         key[i] = (uint8_t)(high << 4 | low);
     }
-    return count == 2 * CAIRN_DISK_PLAN_KEY;
+    return count == KEY_DIGITS;
 }
 
 int cairn_disk_plan_key(const char *file, cairn_log *log, uint8_t ret_key[CAIRN_DISK_PLAN_KEY])

@@ -83,9 +83,10 @@ int cairn_store_ask_complete(const char *dir, cairn_store_ask *ask)
     bool fine = ask->api_key_file == NULL || first_key(&text, ask->api_key_file, &api_key, &error);
     fine = fine && shown_space(dir, api_key, ask, &error) == CAIRN_OK;
     cairn_buf_release(&text);
-    if (!fine)
+    if (!fine) {
         cairn_term_fail("the namespace can't be found", &error,
                         "`cairn store tree DIR` shows which there are.");
+    }
     return fine ? 0 : 1;
 }
 
@@ -250,6 +251,7 @@ static int oldest_first(const void *a, const void *b)
 /* Sound files by age: those that are too old, then the oldest until the rest fits. */
 static void gc_sound(removal *r, uint64_t now_s)
 {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
     const cairn_store_item **sound = cairn_mem_array(cairn_mem_default(), r->list->count + 1, sizeof *sound);
     size_t count = 0;
     uint64_t left = 0;
@@ -264,8 +266,10 @@ static void gc_sound(removal *r, uint64_t now_s)
             left += item->file_bytes;
         }
     }
-    if (count > 0)
+    if (count > 0) {
+        // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
         qsort(sound, count, sizeof *sound, oldest_first);
+    }
     for (size_t i = 0; i < count; i++) {
         bool old = r->ask->older_s > 0 && sound[i]->meta.created_s + r->ask->older_s < now_s;
         bool over = r->ask->bytes_max > 0 && left > r->ask->bytes_max;
@@ -274,6 +278,7 @@ static void gc_sound(removal *r, uint64_t now_s)
         remove_item(r, sound[i], old ? "old" : "beyond the size");
         left -= sound[i]->file_bytes;
     }
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
     cairn_mem_array_release(cairn_mem_default(), sound, r->list->count + 1, sizeof *sound);
 }
 
@@ -302,9 +307,10 @@ int cairn_store_gc(const cairn_store_list *list, const cairn_store_ask *ask)
 int cairn_store_rm(const cairn_store_list *list, const cairn_store_ask *ask)
 {
     bool by_space = ask->space_hex[0] != '\0';
-    if ((ask->count_names > 0) + by_space + ask->all != 1)
+    if ((ask->count_names > 0) + by_space + ask->all != 1) {
         return cairn_term_usage("store",
                                 "rm: what is to go? names, --namespace, --salt, --api-key-file or --all");
+    }
     removal r = {.list = list, .ask = ask, .names = json_array()};
     for (size_t k = 0; k < ask->count_names; k++) {
         const cairn_store_item *item = cairn_store_find(list, ask->names[k]);

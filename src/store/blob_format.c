@@ -329,14 +329,14 @@ void cairn_blob_name(const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_
     at += 16;
     memcpy(at, meta->path_begin.bytes, CAIRN_PATH_DIGEST_BYTES);
     memcpy(at + CAIRN_PATH_DIGEST_BYTES, meta->path_end.bytes, CAIRN_PATH_DIGEST_BYTES);
-    CAIRN_ASSERT(at + 2 * CAIRN_PATH_DIGEST_BYTES == identity + sizeof identity);
+    CAIRN_ASSERT(at + (size_t)2 * CAIRN_PATH_DIGEST_BYTES == identity + sizeof identity);
 
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned digest_bytes = 0;
     CAIRN_ASSERT(EVP_Digest(identity, sizeof identity, digest, &digest_bytes, EVP_sha256(), NULL) == 1);
     static const char digits[] = "0123456789abcdef";
     for (unsigned i = 0; i < 32; i++) {
-        ret_name[2 * i] = digits[digest[i] >> 4];
+        ret_name[(size_t)2 * i] = digits[digest[i] >> 4];
         ret_name[2 * i + 1] = digits[digest[i] & 15];
     }
     ret_name[64] = '\0';

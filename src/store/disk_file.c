@@ -197,6 +197,7 @@ cairn_status cairn_disk_stored_check(const cairn_mem *mem, cairn_file *file, con
 }
 
 /* Write the pieces and note their checks. */
+// NOLINTNEXTLINE(readability-function-size): what belongs to one blob
 static cairn_status pieces_write(cairn_file *file, const cairn_blob_meta *meta,
                                  const cairn_blob_layout *layout, const uint8_t *payload,
                                  piece_cipher *cipher, uint8_t *sealed, uint8_t (*checks)[16],
@@ -218,6 +219,7 @@ static cairn_status pieces_write(cairn_file *file, const cairn_blob_meta *meta,
     return status;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what belongs to one blob
 cairn_status cairn_disk_file_write(const cairn_mem *mem, cairn_file *file, const cairn_blob_meta *meta,
                                    const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const cairn_blob_run *runs,
                                    const uint8_t *payload, const uint8_t *key, cairn_error *reterr)

@@ -404,6 +404,7 @@ static cairn_status rows_each(cairn_disk_index *index, sqlite3_stmt *query, cair
     return status;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what belongs to one blob
 cairn_status cairn_disk_index_find(cairn_disk_index *index, const cairn_namespace *space,
                                    const uint8_t fingerprint[CAIRN_FINGERPRINT_BYTES],
                                    const cairn_path_digest *base, cairn_disk_row_fn each, void *ctx,

@@ -331,6 +331,7 @@ static uint32_t row_use_end(cairn_disk *disk, const disk_space *space, const cai
     return end > meta->begin ? end : 0;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what belongs to one blob
 cairn_status cairn_disk_find(cairn_disk *disk, const cairn_namespace *space, const cairn_token *tokens,
                              uint32_t count, cairn_disk_found *ret_found, uint32_t max, uint32_t *ret_count,
                              cairn_error *reterr)
@@ -535,6 +536,7 @@ static cairn_status day_allows(cairn_disk *disk, uint64_t now_s, uint64_t file_b
 }
 
 /* Write under a temporary name, then rename; false names in `reterr` why not. */
+// NOLINTNEXTLINE(readability-function-size): what belongs to one blob
 static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_blob_meta *meta,
                                const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const cairn_blob_run *runs,
                                const uint8_t *payload, cairn_error *reterr)
@@ -604,6 +606,7 @@ static cairn_status meta_complete(cairn_disk *disk, cairn_blob_meta *meta, uint6
     return CAIRN_OK;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what belongs to one blob
 cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
                             const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const cairn_blob_run *runs,
                             const uint8_t *payload, double value, char ret_name[CAIRN_BLOB_NAME_BYTES],
