@@ -10,6 +10,8 @@
 
 #include "serve/answer_form.h"
 
+enum { TAIL_BYTES = 12 };
+
 void cairn_recall_init(cairn_recall *r, const cairn_mem *mem, cairn_answers *answers)
 {
     *r = (cairn_recall){.mem = mem, .answers = answers};
@@ -196,7 +198,7 @@ static bool holds_answer(const char *text, size_t len, const char *closer, const
         const json_t *function = json_object_get(json_array_get(calls, i), "function");
         const char *arguments = json_string_value(json_object_get(function, "arguments"));
         if (!holds(text, len, json_object_get(function, "name")) ||
-            (arguments != NULL && strstr(arguments, closer) != NULL))
+            (closer != NULL && arguments != NULL && strstr(arguments, closer) != NULL))
             return false;
     }
     return true;
@@ -234,6 +236,22 @@ static size_t end_as_rendered(const cairn_llama_vocab *vocab, const cairn_chat_p
             best = (size_t)(at - p->text);
     }
     return best;
+}
+
+/* Nor does the vocabulary tell: the answer ends where the last bytes of the generated one stand, before the next message. */
+static size_t end_by_tail(const cairn_chat_prompt *p, const cairn_recalled *item)
+{
+    size_t limit = next_message(p, item), len = item->text_bytes;
+    while (len > 0 && is_blank(item->text[len - 1]))
+        len--;
+    if (limit == 0 || len < TAIL_BYTES)
+        return 0;
+    const char *tail = item->text + len - TAIL_BYTES, *begin = p->text + item->begin;
+    for (size_t end = limit; end >= item->begin + TAIL_BYTES; end--) {
+        if (memcmp(p->text + end - TAIL_BYTES, tail, TAIL_BYTES) == 0)
+            return holds_answer(begin, end - item->begin, NULL, item->parsed) ? end : 0;
+    }
+    return 0;
 }
 
 /* --- splice ------------------------------------------------------------------------------------------------------ */
@@ -329,6 +347,8 @@ static cairn_status put(splice *s, cairn_recalled *item)
     item->end = item->text_bytes > 0 ? end_as_generated(s->prompt, item) : 0;
     if (item->end == 0)
         item->end = end_as_rendered(s->vocab, s->prompt, item);
+    if (item->end == 0 && item->text_bytes > 0)
+        item->end = end_by_tail(s->prompt, item);
     if (item->end == 0)
         return CAIRN_NOTFOUND;
     size_t bytes_before = s->out.len_bytes, done_before = s->done;
