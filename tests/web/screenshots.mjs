@@ -38,7 +38,7 @@ async function shoot(page, name, options = {}) {
 
 const page = await openPage(browser, server.url, { viewport: { width: 1200, height: 860 } });
 await traffic();
-await page.fill('#length', '24');
+await page.fill('#length', '48');
 await page.getByRole('button', { name: 'Fill in an example' }).click();
 await page.locator('#send').click();
 await page.locator('.message.assistant .served').waitFor();
