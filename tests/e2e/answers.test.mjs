@@ -158,6 +158,42 @@ test('several turns of a stream, each sent back anew, read only what is new', as
     }
 });
 
+test('a Messages client that writes its input anew is resumed at the end of the answer', async () => {
+    const request = (messages, fields = {}) => server.post('/v1/messages', {
+        model: 'm', system: `messages ${words(80, 3)}`, messages, max_tokens: 400, temperature: 0, cairn: { explain: true }, chat_template_kwargs: { enable_thinking: false },
+        tools: [{ name: 'lookup', description: 'Looks something up.', input_schema: parameters }], ...fields,
+    });
+    const first = [{ role: 'user', content: 'Look it up.' }];
+    const force = { tool_choice: { type: 'any', disable_parallel_tool_use: true }, logit_bias: opener };
+    const answer = await request(first, force);
+    assert.equal(answer.json.stop_reason, 'tool_use', answer.text);
+    const whole = (usage) => usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens;
+    const end = whole(answer.json.usage) + answer.json.usage.output_tokens;
+    const content = answer.json.content.map((block) => (block.type === 'tool_use'
+        ? { ...block, input: { where: { exact: block.input.where.exact, line: block.input.where.line }, on: block.input.on }, cache_control: { type: 'ephemeral' } }
+        : block));
+    const id = content.find((block) => block.type === 'tool_use').id;
+    const next = await request([...first, { role: 'assistant', content },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'It is on.' }] }], { max_tokens: 4 });
+    assert.ok(next.json.usage.cache_read_input_tokens >= end - 8, `${JSON.stringify(next.json.usage)} of ${end}`);
+    assert.equal(next.json.cairn.notes[0].rule, 'answer');
+});
+
+test('a Responses client that writes its arguments anew is resumed at the end of the answer', async () => {
+    const request = (input, fields = {}) => server.post('/v1/responses', {
+        model: 'm', instructions: `responses ${words(80, 3)}`, input, max_output_tokens: 400, temperature: 0, store: false, cairn: { explain: true }, chat_template_kwargs: { enable_thinking: false },
+        tools: [{ type: 'function', name: 'lookup', description: 'Looks something up.', parameters }], ...fields,
+    });
+    const first = [{ role: 'user', content: 'Look it up.' }];
+    const answer = await request(first, { tool_choice: 'required', parallel_tool_calls: false, logit_bias: opener });
+    const call = answer.json.output.find((item) => item.type === 'function_call');
+    assert.ok(call, answer.text);
+    const end = answer.json.usage.input_tokens + answer.json.usage.output_tokens;
+    const next = await request([...first, { ...call, arguments: JSON.stringify(JSON.parse(call.arguments), null, 1) },
+        { type: 'function_call_output', call_id: call.call_id, output: 'It is on.' }], { max_output_tokens: 4 });
+    assert.ok(next.json.usage.input_tokens_details.cached_tokens >= end - 8, `${JSON.stringify(next.json.usage)} of ${end}`);
+});
+
 test('what is not remembered is read as the client wrote it', async () => {
     const turn = await call('off', small);
     const answer = await small.chat(next(turn), plain);
