@@ -42,9 +42,14 @@ static void write_until_killed(const char *dir, int round, uint64_t delay_us, in
     struct itimerval timer = {.it_value = {.tv_sec = 0, .tv_usec = (suseconds_t)(delay_us % 1000000 + 1)}};
     cairn_disk *disk = NULL;
     (void)signal(SIGALRM, die);
-    (void)setitimer(ITIMER_REAL, &timer, NULL);
+    if (round % 2 == 0) { /* also while it opens */
+        (void)setitimer(ITIMER_REAL, &timer, NULL);
+    }
     if (store_open(dir, &disk) != CAIRN_OK || cairn_disk_scan(disk, false, NULL) != CAIRN_OK) {
         _exit(3);
+    }
+    if (round % 2 == 1) {
+        (void)setitimer(ITIMER_REAL, &timer, NULL);
     }
     for (int i = 0; i < PUTS_MAX; i++) {
         char name[CAIRN_BLOB_NAME_BYTES];
