@@ -3,6 +3,7 @@
  * anything, then calls the rooms. Probing, walking and verifying are in core_look.c.
  */
 #include "core/core.h"
+#include "core/counts.h"
 
 #include <math.h>
 #include <string.h>
@@ -93,6 +94,7 @@ void cairn_core_free(cairn_core *core)
         cairn_mem_array_release(mem, cairn_space_at(&core->tree, i)->counts, CAIRN_DIVERGENCE_COUNTS,
                                 sizeof(float));
     }
+    cairn_counts_release(core);
     cairn_lookup_release(core, &core->lookup);
     cairn_path_scratch_release(&core->scratch, mem);
     cairn_tree_release(&core->tree);

@@ -315,6 +315,22 @@ void cairn_core_stored_kept(cairn_core *core, uint32_t item, cairn_blob_id blob,
 /* Digest of the prompt's own canonical cuts up to `position`; 0: it is none of them (or no memory). */
 uint64_t cairn_core_cut_digest(const cairn_core *core, const cairn_prompt *prompt, uint32_t position);
 
+/*
+ * What was learned of where requests part, as bytes, and back: so that it outlives the process.
+ *
+ * save   out [out]  uint8_t[room], or NULL: how many are needed at most. Versioned, with a checksum. Names of namespaces are not
+ *                   in it, only digests of them; at most CAIRN_COUNTS_MAX namespaces
+ *        gives the number of bytes; when it is more than `room` the contents are not to be used
+ * load   replaces what was loaded before; counts of namespaces that are already in use stay
+ *
+ * Errors  CAIRN_CORRUPT  damaged: set the file aside; CAIRN_FOREIGN  of another version; CAIRN_NOMEM. Nothing changed,
+ *                        the built-in prior is used
+ */
+enum { CAIRN_COUNTS_MAX = 256 };
+size_t cairn_core_counts_save(const cairn_core *core, uint8_t *out, size_t room);
+CAIRN_MUST_CHECK cairn_status cairn_core_counts_load(cairn_core *core, const uint8_t *bytes, size_t len_bytes,
+                                                     cairn_error *reterr);
+
 /* Digest over all actions so far: equal event streams give equal digests. */
 uint64_t cairn_core_digest(const cairn_core *core);
 

@@ -118,6 +118,8 @@ struct cairn_core {
     bool deferring;               /* this event returns no DROPs: what goes is doomed for now       */
     cairn_lookup lookup;
     cairn_path_scratch scratch;
+    struct cairn_counts_kept *kept; /* loaded counts of namespaces to come: [count_kept]              */
+    uint32_t count_kept;
     uint32_t count_doomed; /* items that wait to be dropped (an upper bound)                            */
     uint64_t serial;
     uint64_t now_ns;

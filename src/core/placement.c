@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/boundary.h"
+#include "core/counts.h"
 #include "core/divergence.h"
 #include "core/eviction.h"
 #include "core/plan.h"
@@ -392,9 +393,18 @@ static float *space_counts(cairn_core *core, uint32_t space)
         item->counts = cairn_mem_array(core->mem, CAIRN_DIVERGENCE_COUNTS, sizeof(float));
         if (item->counts == NULL) {
             cairn_ledger_index_shrink(&core->ledger, CAIRN_DIVERGENCE_COUNTS * sizeof(float));
+        } else {
+            (void)cairn_counts_known(core, &item->name, item->counts);
         }
     }
     return item->counts;
+}
+
+void cairn_placement_recall(cairn_core *core, uint32_t space)
+{
+    if (core->count_kept > 0 && cairn_counts_known(core, &cairn_space_at(&core->tree, space)->name, NULL)) {
+        (void)space_counts(core, space);
+    }
 }
 
 uint32_t cairn_placement_shared_end(const cairn_prompt *prompt)

@@ -39,6 +39,9 @@ void cairn_placement_marks(cairn_core *core, const cairn_request *request, uint3
 /* Up to here a prompt has what many conversations share; past it, it is one conversation's own. */
 uint32_t cairn_placement_shared_end(const cairn_prompt *prompt);
 
+/* A namespace is used: what was learned of it before (cairn_core_counts_load) counts from now on. */
+void cairn_placement_recall(cairn_core *core, uint32_t space);
+
 /* A request ended on this path. */
 void cairn_placement_left(cairn_core *core, const cairn_request *request, uint32_t node);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/boundary.h"
+#include "core/counts.h"
 #include "core/divergence.h"
 #include "core/eviction.h"
 #include "core/placement.h"
@@ -248,6 +249,11 @@ static void forget_space(cairn_core *core, uint32_t space)
 cairn_status cairn_on_forget(cairn_core *core, const cairn_event *event)
 {
     cairn_step_start_list(core);
+    if (event->all) {
+        cairn_counts_release(core);
+    } else {
+        cairn_counts_forget(core, &event->space);
+    }
     for (uint32_t i = 0; i < core->tree.spaces.high; i++) {
         const cairn_space *space = cairn_space_at(&core->tree, i);
         if (space->alive && (event->all || memcmp(&space->name, &event->space, sizeof event->space) == 0)) {

@@ -237,6 +237,9 @@ cairn_status cairn_on_request(cairn_core *core, const cairn_event *event, cairn_
     if (keep && space == CAIRN_NONE) {
         keep = false;
     }
+    if (space != CAIRN_NONE && cairn_space_at(&core->tree, space)->counts == NULL) {
+        cairn_placement_recall(core, space);
+    }
     cairn_choice choice = {.slot = CAIRN_NONE, .state = CAIRN_NONE};
     bool found = cairn_lookup_fill(core, prompt, NULL);
     if (!cairn_resume_choose(core, prompt, event->slot, event->trim_floors, &choice)) {
