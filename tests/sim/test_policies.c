@@ -283,7 +283,6 @@ static void exact_mode_comes_near_its_perfect_cache(void **state)
     (void)state;
     const char *const names[] = {"round-robin", "clock", "document", "regenerate", "side-requests"};
     const cairn_profile *profile = cairn_profile_get("qwen3.5-35b-a3b");
-<<<<<<< HEAD
     for (unsigned run = 0; run < 4 * sizeof names / sizeof names[0]; run++) {
         unsigned i = run / 4;
         cairn_workload w;
@@ -302,23 +301,6 @@ static void exact_mode_comes_near_its_perfect_cache(void **state)
             fail_msg("%s, seed %u: %llu tokens read, the perfect cache of exact mode reads %llu", names[i],
                      1 + run % 4, (unsigned long long)result[1].tokens_read,
                      (unsigned long long)result[0].tokens_read);
-=======
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
-        cairn_workload w;
-        assert_ok(cairn_scenario_make(cairn_scenario_get(names[i]), cairn_mem_default(), 1, &w, NULL));
-        cairn_replay_result result[2];
-        for (unsigned k = 0; k < 2; k++) {
-            cairn_replay_options options = {
-                .policy = cairn_policy_get(k == 0 ? "perfect-exact" : "cairn-exact"),
-                .workload = &w,
-                .profile = profile,
-                .budget_bytes = 64 * profile->state_bytes};
-            assert_ok(cairn_replay(cairn_mem_default(), &options, &result[k], NULL));
-        }
-        if (result[1].tokens_read > result[0].tokens_read + result[0].tokens_read / 20) {
-            fail_msg("%s: %llu tokens read, the perfect cache of exact mode reads %llu", names[i],
-                     (unsigned long long)result[1].tokens_read, (unsigned long long)result[0].tokens_read);
->>>>>>> c67dda513b73f42ebdd94b4fba270e583d3ad607
         }
         assert_true(result[1].tokens_read >= result[0].tokens_read);
         cairn_workload_release(&w);
