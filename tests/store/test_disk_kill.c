@@ -154,7 +154,7 @@ static void killed_writer_leaves_each_entry_whole_or_absent(void **state)
     for (int round = 0; round < kills; round++) {
         int report[2];
         assert_int_equal(pipe(report), 0);
-        uint64_t delay_us = cairn_rng_below(&rng, round % 2 == 0 ? 3000 : 40000);
+        uint64_t delay_us = cairn_rng_below(&rng, round % 2 == 0 ? 5000 : 150000);
         (void)fflush(NULL);
         pid_t child = fork();
         assert_true(child >= 0);
