@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "base/machine.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/disk_plan.h"
@@ -123,7 +124,9 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
     options.threads_batch = (uint32_t)s->threads_batch;
     options.type_k = s->type_k;
     options.type_v = s->type_v;
-    uint64_t counted = s->force || s->no_cache ? 0 : s->cache_ram;
+    uint64_t counted = s->force || s->no_cache ? 0 : s->cache_ram, machine = cairn_machine_memory_bytes();
+    if (!s->force && machine > counted)
+        options.memory_bytes_max = machine - counted;
     int code = cairn_engine_open_file(&options, counted, &p->log, &p->engine);
     if (code != 0)
         return code;
@@ -224,25 +227,36 @@ static void print_plan(const cairn_serve_settings *s, const parts *p)
     uint64_t cache_bytes = s->no_cache ? 0 : s->cache_ram, bodies_bytes = s->body_max * 8,
              answers_bytes = s->no_cache ? 0 : s->answers_max;
     cairn_units_print_bytes(memory.weight_bytes, weights);
-    cairn_units_print_bytes(memory.slot_bytes, slots);
+    char rows[CAIRN_UNITS_TEXT], cells[CAIRN_UNITS_TEXT], buffers[CAIRN_UNITS_TEXT];
+    cairn_units_print_bytes(memory.slot_bytes + memory.buffer_bytes, slots);
+    cairn_units_print_bytes(memory.row_bytes, rows);
+    cairn_units_print_bytes(memory.cell_bytes, cells);
+    cairn_units_print_bytes(memory.buffer_bytes, buffers);
     cairn_units_print_bytes(cache_bytes, cache);
     cairn_units_print_bytes(bodies_bytes, bodies);
     cairn_units_print_bytes(answers_bytes, answers);
     cairn_units_print_bytes(CAIRN_SERVE_REPLIES_BYTES_MAX, replies);
-    cairn_units_print_bytes(memory.weight_bytes + memory.slot_bytes + cache_bytes + bodies_bytes +
-                                answers_bytes + CAIRN_SERVE_REPLIES_BYTES_MAX,
+    cairn_units_print_bytes(memory.weight_bytes + memory.slot_bytes + memory.buffer_bytes + cache_bytes +
+                                bodies_bytes + answers_bytes + CAIRN_SERVE_REPLIES_BYTES_MAX,
                             sum);
     printf("model     %s\n", cairn_llama_describe(&p->engine.vocab, about, sizeof about));
     printf("engine    %s\n", info->build);
     printf("context   %u tokens in each of %u slot%s\n", info->slot_tokens_max, info->slots,
            info->slots == 1 ? "" : "s");
-    printf("memory    weights %s, slots %s, cache up to %s, bodies up to %s, answers up to %s, responses up "
-           "to %s: "
-           "%s at most\n",
-           weights, slots, cache, bodies, answers, replies, sum);
+    printf(
+        "memory    weights %s, slots %s (K/V %s, %s %s, buffers about %s), cache up to %s, bodies up to %s, "
+        "answers up to %s, responses up to %s: %s at most\n",
+        weights, slots, rows, info->trim == CAIRN_TRIM_WINDOW ? "windows" : "recurrent cells", cells, buffers,
+        cache, bodies, answers, replies, sum);
     char disk[CAIRN_DISK_PLAN_DIR];
     printf("disk      %s\n", cairn_disk_plan_text(&p->disk, disk, sizeof disk));
-    printf("cache     %s\n", s->no_cache ? "off" : s->resume == 1 ? "on, exact" : "on, fast");
+    bool close_only = s->resume == 1 && !p->engine.exact;
+    printf("cache     %s%s\n",
+           s->no_cache || !p->engine.proved ? "off"
+           : close_only                     ? "on, exact was asked for, but this engine is only close: "
+           : s->resume == 1                 ? "on, exact"
+                                            : "on, fast",
+           !s->no_cache && p->engine.proved && close_only ? p->engine.refused : "");
 }
 
 static int write_port_file(const cairn_serve_settings *s, const parts *p)

@@ -26,6 +26,24 @@ static void defaults(cairn_serve_settings *s)
     s->answers_max = 64u << 20;
 }
 
+/* "auto" is 0. */
+static bool read_slots(const char *text, int64_t *ret_slots)
+{
+    if (strcmp(text, "auto") == 0) {
+        *ret_slots = 0;
+        return true;
+    }
+    int64_t slots = 0;
+    for (const char *at = text; *at >= '0' && *at <= '9' && slots <= 256; at++) {
+        slots = slots * 10 + (*at - '0');
+        if (at[1] == '\0' && slots >= 1 && slots <= 256) {
+            *ret_slots = slots;
+            return true;
+        }
+    }
+    return false;
+}
+
 // NOLINTNEXTLINE(readability-function-size): a table
 int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **argv)
 {
@@ -155,7 +173,8 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "answers-max",
          .value = &s->answers_max,
          .arg = "SIZE",
-         .help = "memory for answers, so that one that a client sends back in\nother words is known; 0: off (64M)"},
+         .help = "memory for answers, so that one that a client sends back in\nother words is known; 0: off "
+                 "(64M)"},
         {.kind = CAIRN_OPTION_HEAD, .name = "server"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "host",
@@ -175,14 +194,13 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .value = &s->port_file,
          .arg = "FILE",
          .help = "write the port's number there when the server is ready"},
-        {.kind = CAIRN_OPTION_INT,
+        {.kind = CAIRN_OPTION_TEXT,
          .name = "slots",
          .letter = 'n',
-         .value = &s->slots,
-         .arg = "N",
-         .min = 1,
-         .max = 256,
-         .help = "requests worked on at once; each has a context of its own (1)"},
+         .value = &s->slots_text,
+         .arg = "N|auto",
+         .help = "requests worked on at once, 1 to 256; each has a context of its own.\nauto: as many as "
+                 "memory has room for, at most 8 (1)"},
         {.kind = CAIRN_OPTION_INT,
          .name = "queue",
          .value = &s->queue,
@@ -283,5 +301,7 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
         return cairn_term_usage("serve", "unexpected argument; the model is given with -m FILE");
     if (s->model == NULL)
         return cairn_term_usage("serve", "the model is missing: -m FILE");
+    if (s->slots_text != NULL && !read_slots(s->slots_text, &s->slots))
+        return cairn_term_usage("serve", "--slots takes a number from 1 to 256, or auto");
     return -1;
 }

@@ -15,6 +15,7 @@ typedef struct cairn_serve_settings {
     const char *cache_disk, *cache_key;
     const char *model, *alias, *host, *api_key_file, *port_file, *template_file, *template_kwargs, *type_k,
         *type_v;
+    const char *slots_text; /* "auto" or a number */
     int64_t port, context, threads, threads_batch, slots, batch, gpu_layers, queue, http_threads, connections,
         drain, flush;
     uint64_t cache_ram, cache_disk_daily, answers_max, body_max;

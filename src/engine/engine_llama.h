@@ -41,7 +41,8 @@ typedef enum cairn_llama_flash {
 
 typedef struct cairn_llama_options {
     cairn_llama_model_options model;
-    uint32_t slots;             /* contexts; >= 1                                                        */
+    uint32_t slots;             /* contexts; 0: as many as memory_bytes_max has room for, at most 8      */
+    uint64_t memory_bytes_max;  /* for weights and slots, buffers too; 0: no limit (then 1 slot for 0)   */
     uint32_t slot_tokens_max;   /* 0: what the model was trained for, at most 32,768                     */
     uint32_t batch_tokens_max;  /* 0: 512                                                                */
     uint32_t ubatch_tokens_max; /* computed at once inside a batch; 0: the batch                         */
@@ -68,7 +69,8 @@ const char *cairn_llama_kv_types(void);
  *
  * After    CAIRN_OK: info is final except exact and rows_move, which llama_check proves or denies.
  * Errors   as cairn_llama_model_load; CAIRN_INVALID (options; the detail says which); CAIRN_NOMEM (no room for
- *          a context; the detail says of how many); CAIRN_UNSUPPORTED (an encoder or diffusion model)
+ *          a context; the detail says of how many; or more than memory_bytes_max, with both numbers, before
+ *          anything but the first slot was made); CAIRN_UNSUPPORTED (an encoder or diffusion model)
  * Cost     loading, and a decode of four tokens
  */
 CAIRN_MUST_CHECK cairn_status cairn_llama_new(const cairn_llama_options *options, cairn_mem *mem,
@@ -80,7 +82,10 @@ struct llama_model *cairn_llama_model_get(cairn_engine *engine);
 /* Bytes that libllama holds for this engine now: weights, K/V and recurrent cells of all slots, computing. */
 typedef struct cairn_llama_memory {
     uint64_t weight_bytes;
-    uint64_t slot_bytes; /* K/V and recurrent cells, of all slots, as sizes of states tell */
+    uint64_t slot_bytes;   /* K/V and recurrent cells, of all slots, as sizes of states tell */
+    uint64_t row_bytes;    /* ... of these: K/V                                              */
+    uint64_t cell_bytes;   /* ... recurrent cells or windows                                 */
+    uint64_t buffer_bytes; /* for computing, of all slots: an estimate, libllama doesn't tell */
 } cairn_llama_memory;
 
 void cairn_llama_memory_get(cairn_engine *engine, cairn_llama_memory *ret_memory);

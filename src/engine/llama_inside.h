@@ -47,6 +47,7 @@ typedef struct llama_engine {
     struct llama_model *model;
     llama_split split;
     uint32_t window_tokens;
+    uint32_t slots_room;   /* of the arrays below; options.slots of them are used */
     llama_slot *slots;     /* llama_slot[slots]          */
     llama_answer *answers; /* llama_answer[slots]        */
     uint32_t answers_used;

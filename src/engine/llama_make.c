@@ -12,7 +12,13 @@
 #include "ggml-backend.h"
 #include "ggml.h"
 
-enum { TOKENS_DEFAULT = 32768, BATCH_DEFAULT = 512, LOGITS_BYTES_DEFAULT = 64 << 20, PROBE_TOKENS = 4 };
+enum {
+    TOKENS_DEFAULT = 32768,
+    BATCH_DEFAULT = 512,
+    LOGITS_BYTES_DEFAULT = 64 << 20,
+    PROBE_TOKENS = 4,
+    SLOTS_AUTO_MAX = 8
+};
 
 static const enum ggml_type kv_types[] = {GGML_TYPE_F32,  GGML_TYPE_F16,    GGML_TYPE_BF16,
                                           GGML_TYPE_Q8_0, GGML_TYPE_Q5_1,   GGML_TYPE_Q5_0,
@@ -84,7 +90,8 @@ static cairn_status resolve_options(llama_engine *e, cairn_error *reterr)
         llama_model_is_diffusion(e->model))
         return cairn_error_set(reterr, CAIRN_UNSUPPORTED, where, "%s is not a model that continues text",
                                o->model.path);
-    if (o->slots < 1 || o->slots > 1024)
+    e->slots_room = o->slots > 0 ? o->slots : SLOTS_AUTO_MAX;
+    if (o->slots > 1024)
         return cairn_error_set(reterr, CAIRN_INVALID, where, "%u slots; 1 to 1024 are possible", o->slots);
     if (o->slot_tokens_max > INT32_MAX / 2)
         return cairn_error_set(reterr, CAIRN_INVALID, where, "a context of %u tokens", o->slot_tokens_max);
@@ -159,8 +166,8 @@ static cairn_status make_context(llama_engine *e, uint32_t index, struct llama_c
 static cairn_status make_arrays(llama_engine *e, cairn_error *reterr)
 {
     uint32_t batch = e->options.batch_tokens_max;
-    e->slots = cairn_mem_array(e->mem, e->options.slots, sizeof *e->slots);
-    e->answers = cairn_mem_array(e->mem, e->options.slots, sizeof *e->answers);
+    e->slots = cairn_mem_array(e->mem, e->slots_room, sizeof *e->slots);
+    e->answers = cairn_mem_array(e->mem, e->slots_room, sizeof *e->answers);
     e->tokens = cairn_mem_array(e->mem, batch, sizeof *e->tokens);
     e->positions = cairn_mem_array(e->mem, batch, sizeof *e->positions);
     e->seq_counts = cairn_mem_array(e->mem, batch, sizeof *e->seq_counts);
@@ -179,8 +186,8 @@ static cairn_status make_arrays(llama_engine *e, cairn_error *reterr)
 static void release_arrays(llama_engine *e)
 {
     uint32_t batch = e->options.batch_tokens_max;
-    cairn_mem_array_release(e->mem, e->slots, e->options.slots, sizeof *e->slots);
-    cairn_mem_array_release(e->mem, e->answers, e->options.slots, sizeof *e->answers);
+    cairn_mem_array_release(e->mem, e->slots, e->slots_room, sizeof *e->slots);
+    cairn_mem_array_release(e->mem, e->answers, e->slots_room, sizeof *e->answers);
     cairn_mem_array_release(e->mem, e->tokens, batch, sizeof *e->tokens);
     cairn_mem_array_release(e->mem, e->positions, batch, sizeof *e->positions);
     cairn_mem_array_release(e->mem, e->seq_counts, batch, sizeof *e->seq_counts);
@@ -195,7 +202,7 @@ void llama_unmake(llama_engine *e)
 {
     if (!e)
         return;
-    for (uint32_t i = 0; e->slots && i < e->options.slots; i++)
+    for (uint32_t i = 0; e->slots && i < e->slots_room; i++)
         if (e->slots[i].context)
             llama_free(e->slots[i].context);
     llama_threads_release(e);
@@ -357,6 +364,44 @@ static void describe_build(llama_engine *e)
     e->head.info.build = e->build_text;
 }
 
+static void memory_of(const llama_engine *e, uint32_t slots, cairn_llama_memory *ret_memory)
+{
+    const cairn_llama_options *o = &e->options;
+    uint64_t states = e->head.info.state_bytes_max,
+             width = (uint64_t)llama_model_n_embd(e->model) * sizeof(float);
+    ret_memory->weight_bytes = llama_model_size(e->model);
+    ret_memory->row_bytes = e->rows.row_bytes * o->slot_tokens_max * slots;
+    ret_memory->cell_bytes = (e->split == LLAMA_SPLIT_WHOLE ? states : states * LLAMA_SEQS) * slots;
+    ret_memory->slot_bytes = ret_memory->row_bytes + ret_memory->cell_bytes;
+    /* Logits, and what a batch needs inside of a layer: some eight times its width. */
+    ret_memory->buffer_bytes = ((uint64_t)e->head.info.vocab_size * sizeof(float) * o->logits_rows_max +
+                                8 * width * o->ubatch_tokens_max) *
+                               slots;
+}
+
+/* The first slot tells what one takes. 0 asked: as many as there is room for. */
+static cairn_status choose_slots(llama_engine *e, uint32_t asked, cairn_error *reterr)
+{
+    /* What GPUs hold is not main memory, and libllama itself refuses what they have no room for. */
+    bool gpu = llama_supports_gpu_offload() && e->options.model.gpu_layers != 0;
+    uint64_t room = gpu ? 0 : e->options.memory_bytes_max;
+    uint32_t slots = asked > 0 ? asked : room > 0 ? SLOTS_AUTO_MAX : 1;
+    cairn_llama_memory memory;
+    for (memory_of(e, slots, &memory); room > 0; memory_of(e, --slots, &memory)) {
+        uint64_t all = memory.weight_bytes + memory.slot_bytes + memory.buffer_bytes;
+        if (all <= room)
+            break;
+        if (asked > 0 || slots == 1)
+            return cairn_error_set(
+                reterr, CAIRN_NOMEM, "engine/new",
+                "%u slot%s of %u tokens need%s %llu MiB with the weights; there is room for %llu MiB", slots,
+                slots == 1 ? "" : "s", e->options.slot_tokens_max, slots == 1 ? "s" : "",
+                (unsigned long long)(all >> 20), (unsigned long long)(room >> 20));
+    }
+    e->options.slots = slots;
+    return CAIRN_OK;
+}
+
 static cairn_status make(llama_engine *e, cairn_error *reterr)
 {
     struct llama_context_params params;
@@ -376,10 +421,16 @@ static cairn_status make(llama_engine *e, cairn_error *reterr)
     info->batch_tokens_max = e->options.batch_tokens_max;
     describe_build(e);
     llama_threads_make(e);
-    for (uint32_t i = 0; i < e->options.slots && status == CAIRN_OK; i++)
-        status = make_context(e, i, params, reterr);
+    uint32_t asked = e->options.slots;
+    e->options.slots = 1;
+    status = make_context(e, 0, params, reterr);
     if (status == CAIRN_OK)
         status = measure(e, reterr);
+    if (status == CAIRN_OK)
+        status = choose_slots(e, asked, reterr);
+    info->slots = e->options.slots;
+    for (uint32_t i = 1; i < e->options.slots && status == CAIRN_OK; i++)
+        status = make_context(e, i, params, reterr);
     if (status == CAIRN_OK)
         status = llama_fingerprint(e, reterr);
     return status;
@@ -413,13 +464,7 @@ struct llama_model *cairn_llama_model_get(cairn_engine *engine)
 void cairn_llama_memory_get(cairn_engine *engine, cairn_llama_memory *ret_memory)
 {
     const llama_engine *e = llama_engine_of(engine);
-    uint64_t rows = e->rows.row_bytes * e->options.slot_tokens_max;
-    uint64_t states = e->split == LLAMA_SPLIT_WHOLE ? e->head.info.state_bytes_max
-                                                    : e->head.info.state_bytes_max * LLAMA_SEQS;
-    *ret_memory = (cairn_llama_memory){
-        .weight_bytes = llama_model_size(e->model),
-        .slot_bytes = (rows + states) * e->options.slots,
-    };
+    memory_of(e, e->options.slots, ret_memory);
 }
 
 void cairn_llama_counts_get(const cairn_engine *engine, uint64_t *ret_decoded, uint64_t *ret_discarded)

@@ -713,7 +713,7 @@ static void bad_options_are_explained(void **unused)
     o.type_k = "q9";
     expect_refused(&o, CAIRN_INVALID, "q9");
     o = usual_options();
-    o.slots = 0;
+    o.slots = 2000;
     expect_refused(&o, CAIRN_INVALID, "slots");
     o = usual_options();
     o.type_v = "q8_0";
