@@ -5,6 +5,7 @@
 #include "chat/chat_support.h"
 #include "serve/convert_support.h"
 
+#include "base/mem_test.h"
 #include "engine/llama_vocab.h"
 #include "llama.h"
 #include "serve/answer_form.h"
@@ -657,6 +658,74 @@ static void answers_of_several_turns_stand_in_one_prompt(void **state)
     talk_close(&t);
 }
 
+/* What a request becomes when one allocation fails: its prompt with the answer, or without, or CAIRN_NOMEM. */
+static void one_failed_allocation_costs_an_answer_or_the_request_and_nothing_else(void **state)
+{
+    (void)state;
+    talk t;
+    turn with, without;
+    talk_open(&t, "Qwen-Qwen2.5-7B-Instruct", NULL, false);
+    json_t *request = next_request(&t.a, "'" RESERIAL "'", false);
+    cairn_buf body;
+    cairn_buf_init(&body, cairn_mem_default(), 1 << 24);
+    assert_ok(cairn_answer_request(request, &body));
+    assert_ok(turn_render(&with, t.chat, t.answers, 0, json_incref(request)));
+    assert_ok(turn_render(&without, t.chat, NULL, 0, json_incref(request)));
+    assert_true(extends(&with, &t.first, &t.a));
+    size_t refused = 0, plain = 0;
+    uint64_t n = 1;
+    for (bool more = true; more; n++) {
+        cairn_mem_test heap;
+        cairn_answers *answers = NULL;
+        cairn_recall recall;
+        cairn_chat_prompt *prompt = NULL;
+        cairn_tokens tokens = {0};
+        cairn_mem_test_init(&heap, n);
+        cairn_status status = cairn_answers_new(&heap.mem, 1 << 20, &answers);
+        cairn_recall_init(&recall, &heap.mem, answers);
+        if (status == CAIRN_OK) {
+            cairn_answers *before = t.first.recall.answers;
+            t.first.recall.answers = answers;
+            keep(&t.first, &t.a);
+            t.first.recall.answers = before;
+            status = cairn_recall_find(&recall, &spaces[0], json_object_get(request, "messages"));
+        }
+        if (status == CAIRN_OK) {
+            const cairn_recall_source source = {.vocab = &vocab,
+                                                .chat = t.chat,
+                                                .options = &options,
+                                                .request = request,
+                                                .body = cairn_buf_str(&body),
+                                                .body_bytes = body.len_bytes};
+            status = cairn_recall_render(&recall, &source, &prompt, &tokens, NULL);
+        }
+        if (status == CAIRN_OK) {
+            const cairn_tokens *expected = recall.count > 0 ? &with.tokens : &without.tokens;
+            plain += recall.count > 0 ? 0 : 1;
+            assert_int_equal(tokens.count, expected->count);
+            assert_memory_equal(tokens.items, expected->items, tokens.count * sizeof *tokens.items);
+        } else {
+            assert_status(status, CAIRN_NOMEM);
+            refused++;
+        }
+        cairn_recall_release(&recall);
+        cairn_tokens_release(&heap.mem, &tokens);
+        cairn_chat_prompt_free(prompt);
+        cairn_answers_free(answers);
+        assert_int_equal(cairn_mem_test_leaked(&heap), 0);
+        more = heap.fails > 0;
+        cairn_mem_test_release(&heap);
+    }
+    print_message("%llu allocations: %zu refusals, %zu prompts without the answer\n",
+                  (unsigned long long)(n - 2), refused, plain);
+    assert_true(refused > 0 && plain > 0);
+    cairn_buf_release(&body);
+    json_decref(request);
+    turn_release(&with);
+    turn_release(&without);
+    talk_close(&t);
+}
+
 static void quiet(enum ggml_log_level level, const char *text, void *context)
 {
     (void)level;
@@ -693,6 +762,7 @@ int main(void)
         cmocka_unit_test(an_edit_further_up_leaves_the_client_s_own_prompt),
         cmocka_unit_test(text_may_lose_white_space_at_its_end_and_nothing_else),
         cmocka_unit_test(answers_of_several_turns_stand_in_one_prompt),
+        cmocka_unit_test(one_failed_allocation_costs_an_answer_or_the_request_and_nothing_else),
         cmocka_unit_test(a_continued_conversation_shares_all_but_8_tokens_of_the_prompt_before_it),
         cmocka_unit_test(a_call_sent_back_anew_extends_the_answer_in_every_template_that_prints_calls),
     };
