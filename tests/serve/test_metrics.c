@@ -40,7 +40,15 @@ static void requests_and_tokens_are_counted(void **state)
     cairn_metrics_response(&metrics, 200);
     cairn_metrics_disconnect(&metrics);
     cairn_metrics_load(&metrics, 3, 1);
+    const cairn_answers_stats answers = {.kept = 4, .bytes = 5000, .bytes_max = 9000, .evicted = 6};
+    cairn_metrics_answers(&metrics, 2, &answers);
+    cairn_metrics_answers(&metrics, 1, &answers);
     print();
+    has("cairn_answers_recalled_total 3\n");
+    has("cairn_answers_kept 4\n");
+    has("cairn_answers_bytes 5000\n");
+    has("cairn_answers_limit_bytes 9000\n");
+    has("cairn_answers_evicted_total 6\n");
     has("cairn_requests_total{ending=\"done\"} 1\n");
     has("cairn_requests_total{ending=\"stopped\"} 1\n");
     has("cairn_resumes_total{tier=\"ram\",reason=\"evicted\"} 2\n");
