@@ -182,7 +182,9 @@ static void keeper_open(cairn_cache *cache)
     if (status == CAIRN_OK) {
         status = cairn_keeper_new(cache, disk, &cache->keeper, &cache->keeper_error);
     }
-    (void)status; /* the cache goes on without */
+    if (status == CAIRN_OK) {
+        cairn_counts_open(cache, disk);
+    } /* else the cache goes on without */
 }
 
 static cairn_status build(cairn_cache *cache, cairn_error *reterr)
@@ -212,7 +214,11 @@ static cairn_status build(cairn_cache *cache, cairn_error *reterr)
     uint64_t sixteenth = cache->options.ram_bytes_max / 16;
     cache->work_bytes_max = sixteenth < WORK_BYTES_USUAL ? sixteenth : WORK_BYTES_USUAL;
     core_options(cache, &cache->core_options);
-    return cairn_core_new(&cache->heap.mem, &cache->core_options, &cache->core, reterr);
+    status = cairn_core_new(&cache->heap.mem, &cache->core_options, &cache->core, reterr);
+    if (status == CAIRN_OK) {
+        cairn_counts_read(cache);
+    }
+    return status;
 }
 
 cairn_status cairn_cache_new(cairn_mem *mem, cairn_engine *engine, const cairn_cache_options *options,

@@ -64,6 +64,7 @@ bool cairn_cache_flush(cairn_cache *cache, uint64_t timeout_ns)
     if (cache->keeper == NULL) {
         return true;
     }
+    cairn_counts_write(cache);
     const cairn_clock *clock = cairn_clock_system();
     uint64_t until_ns = cairn_clock_now_ns(clock) + timeout_ns;
     for (uint64_t now_ns = 0; (now_ns = cairn_clock_now_ns(clock)) < until_ns;) {

@@ -55,7 +55,10 @@ struct cairn_cache {
     cairn_tier_ram *ram;
     cairn_core *core;
     cairn_mover mover;
-    cairn_keeper *keeper; /* NULL: no disk tier                                                          */
+    cairn_keeper *keeper;   /* NULL: no disk tier                                                          */
+    void *counts_io;        /* cairn_io of the learned counts' file; NULL: they are not kept               */
+    char counts_path[1024]; /* its name                                                                */
+    uint64_t counts_requests; /* totals.requests when it was written last                                */
     cairn_error keeper_error; /* why there is none although one was asked for                            */
     uint32_t fetching; /* requests that wait for blobs from disk, and have no slot yet                */
     cairn_cache_sink sink;
@@ -197,5 +200,10 @@ void cairn_record_read(cairn_request *request, uint32_t begin, uint32_t end, uin
 void cairn_record_answered(cairn_request *request, uint64_t cost_ns);
 void cairn_record_restored(cairn_request *request, uint64_t bytes, uint64_t cost_ns);
 void cairn_record_saved(cairn_request *request, uint64_t bytes, uint64_t cost_ns);
+
+/* cache_counts.c: what was learned of divergences, on disk. None of them can fail: without the file the prior is used. */
+void cairn_counts_open(cairn_cache *cache, const cairn_cache_disk *disk);
+void cairn_counts_read(cairn_cache *cache);
+void cairn_counts_write(cairn_cache *cache);
 
 #endif

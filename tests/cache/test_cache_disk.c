@@ -427,10 +427,48 @@ static void disk_that_fails_costs_time_only(void **state)
     }
 }
 
+static void learned_counts_outlive_a_restart_and_damaged_ones_are_set_aside(void **state)
+{
+    (void)state;
+    disk_world d;
+    disk_init(&d);
+    d.w.replica.cut_sensitive = false;
+    disk_open(&d);
+    talk t;
+    talk_usual(&t, 1);
+    outcome o;
+    for (uint64_t i = 0; i < 6; i++) {
+        talk_cut(&t, 3);
+        talk_add(&t, CAIRN_ROLE_USER, 50 + i, 200);
+        turn(&d.w, &t, CAIRN_RESUME_FAST, 5, &o);
+    }
+    static uint8_t before[1 << 14];
+    static uint8_t after[1 << 14];
+    size_t len_bytes = cairn_core_counts_save(d.w.cache->core, before, sizeof before);
+    assert_true(len_bytes <= sizeof before);
+    restart(&d, true);
+    assert_int_equal(cairn_core_counts_save(d.w.cache->core, after, sizeof after), len_bytes);
+    assert_memory_equal(after, before, len_bytes);
+
+    assert_true(cairn_cache_flush(d.w.cache, 60 * SECOND_NS));
+    world_close(&d.w);
+    after[len_bytes / 2] ^= 1;
+    assert_ok(cairn_io_write_file(d.disk.io, "/store/counts", after, len_bytes, NULL));
+    disk_open(&d);
+    cairn_io_stat stat;
+    assert_int_equal(cairn_io_stat_path(d.disk.io, "/store/counts", &stat, NULL), CAIRN_NOTFOUND);
+    assert_ok(cairn_io_stat_path(d.disk.io, "/store/bad/counts", &stat, NULL));
+    turn(&d.w, &t, CAIRN_RESUME_FAST, 5, &o);
+    assert_true(cairn_core_counts_save(d.w.cache->core, after, sizeof after) <= sizeof after);
+    talk_release(&t);
+    disk_end(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversation_is_resumed_after_a_restart),
+        cmocka_unit_test(learned_counts_outlive_a_restart_and_damaged_ones_are_set_aside),
         cmocka_unit_test(what_was_not_flushed_is_read_again_and_right),
         cmocka_unit_test(conversation_that_lost_its_slot_is_kept_too),
         cmocka_unit_test(two_servers_share_a_directory),
