@@ -371,6 +371,9 @@ static void consider_state(cairn_core *core, uint32_t index, victim *best)
         return;
     }
     double density = cairn_value_density(core, state->node, gain, state->used_ns, state->bytes);
+    if (cairn_tree_live(&core->tree, state->node, state->position)) {
+        density *= CAIRN_LIVE_WORTH;
+    }
     density = state->anchor_pin ? density * 1e6 : density;
     if (density < best->density) {
         *best = (victim){.index = index, .rows = false, .density = density, .bytes = state->bytes};

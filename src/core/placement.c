@@ -286,7 +286,8 @@ static bool must_take(const cairn_core *core, uint32_t node, uint32_t position, 
 static void take(cairn_core *core, cairn_request *request, uint32_t slot, double gain_ns, uint32_t next)
 {
     cairn_cursor at = core->tree.cursors[slot];
-    double density = cairn_value_density(core, at.node, gain_ns, core->now_ns, core->options.state_bytes_max);
+    double density = CAIRN_LIVE_WORTH *
+                     cairn_value_density(core, at.node, gain_ns, core->now_ns, core->options.state_bytes_max);
     if (cairn_plan_take(core, slot, request, density) ||
         (must_take(core, at.node, at.position, next) && cairn_plan_take(core, slot, request, INFINITY))) {
         request->decision.states_taken++;

@@ -89,6 +89,13 @@ double cairn_value_with_others(cairn_core *core, uint32_t state, uint32_t before
  */
 double cairn_value_soon(const cairn_core *core, uint32_t node, uint64_t used_ns);
 
+/*
+ * A state whose path is in a slot is worth this many times another of the same density: it needs no rows of the budget,
+ * its conversation is the one that goes on most surely, and if it does not, the state goes with its slot's rows.
+ * 1, 2, 4, 8 and 16 were tried on traffic that nothing else was chosen on; 4 to 16 are alike (docs/results/tuning.md).
+ */
+#define CAIRN_LIVE_WORTH 8.0
+
 /* gain per byte, by recency and the turns of the node's path: what is compared. */
 double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,
                            uint64_t bytes);
