@@ -3,7 +3,8 @@
  *
  * Prints one CSV line a case: the time of CAIRN_EVENT_REQUEST (lookup and plan) for a 128 k-token prompt that
  * parts from a known path near its end, among 10,000 cached paths, the median of 101; and the index's bytes
- * a token, with one path of a million tokens, and with the 10,000 paths.
+ * a token, with one path of a million tokens, and with the 10,000 paths. Then what it takes to choose and drop one blob
+ * in a full cache of 10,000 and of 50,000 states.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,20 +76,25 @@ static void ask(cairn_core *core, const cairn_prompt *prompt, cairn_request_id i
     (void)step(core, (cairn_event){.kind = CAIRN_EVENT_FINISH, .request = id, .now_ns = now_ns}, &count);
 }
 
+static cairn_core_options options(uint32_t slot_tokens_max)
+{
+    return (cairn_core_options){.ram_bytes_max = UINT64_C(64) << 30,
+                                .slots = 1,
+                                .slot_tokens_max = slot_tokens_max,
+                                .batch_tokens_max = BATCH,
+                                .trim = CAIRN_TRIM_NEVER,
+                                .rows_move = true,
+                                .state_bytes_max = 1 << 16,
+                                .row_bytes = 1000,
+                                .read_ns_token = 1e6,
+                                .take_ns = 1e5,
+                                .restore_ns = 1e5,
+                                .move_ns_byte = 0.001};
+}
+
 static cairn_core *make(uint32_t slot_tokens_max)
 {
-    cairn_core_options o = {.ram_bytes_max = UINT64_C(64) << 30,
-                            .slots = 1,
-                            .slot_tokens_max = slot_tokens_max,
-                            .batch_tokens_max = BATCH,
-                            .trim = CAIRN_TRIM_NEVER,
-                            .rows_move = true,
-                            .state_bytes_max = 1 << 16,
-                            .row_bytes = 1000,
-                            .read_ns_token = 1e6,
-                            .take_ns = 1e5,
-                            .restore_ns = 1e5,
-                            .move_ns_byte = 0.001};
+    cairn_core_options o = options(slot_tokens_max);
     cairn_core *core;
     check(cairn_core_new(cairn_mem_default(), &o, &core, NULL) == CAIRN_OK, "no core");
     return core;
@@ -173,9 +179,50 @@ static void bench_index(void)
     cairn_mem_array_release(cairn_mem_default(), tokens, MILLION, sizeof *tokens);
 }
 
+/* A full cache of about `states` states: what one more costs, with the choice of what goes for it. */
+static void bench_drop(uint32_t states)
+{
+    enum { PROMPT = 2048, ROUND = 24 };
+    static cairn_token tokens[PROMPT];
+    cairn_rng rng;
+    cairn_rng_init(&rng, 3);
+    cairn_core_options o = options(PROMPT + 64);
+    o.ram_bytes_max = (uint64_t)states * (o.state_bytes_max + 8192);
+    o.row_bytes = 4;
+    cairn_core *core;
+    check(cairn_core_new(cairn_mem_default(), &o, &core, NULL) == CAIRN_OK, "no core");
+    words(&rng, tokens, PROMPT);
+    cairn_core_stats stats = {0};
+    cairn_request_id id = 0;
+    while (stats.drops_states == 0 && id < states) {
+        words(&rng, tokens + 200, PROMPT - 200);
+        cairn_prompt prompt = {.tokens = tokens, .count = PROMPT};
+        id++;
+        ask(core, &prompt, id, id * 1000000000);
+        cairn_core_stats_get(core, &stats);
+    }
+    uint64_t before = stats.drops_states + stats.drops_segments;
+    uint64_t begin = cairn_clock_now_ns(cairn_clock_system());
+    for (uint32_t i = 0; i < ROUND; i++) {
+        words(&rng, tokens + 200, PROMPT - 200);
+        cairn_prompt prompt = {.tokens = tokens, .count = PROMPT};
+        id++;
+        ask(core, &prompt, id, id * 1000000000);
+    }
+    double ns = (double)(cairn_clock_now_ns(cairn_clock_system()) - begin);
+    cairn_core_stats_get(core, &stats);
+    uint64_t drops = stats.drops_states + stats.drops_segments - before;
+    (void)printf("core,one drop among %llu states and %llu segments (%llu drops),%.3f,ms\n",
+                 (unsigned long long)stats.states, (unsigned long long)stats.segments,
+                 (unsigned long long)drops, drops > 0 ? ns * 1e-6 / (double)drops : 0);
+    cairn_core_free(core);
+}
+
 int main(void)
 {
     bench_lookup();
     bench_index();
+    bench_drop(10000);
+    bench_drop(50000);
     return 0;
 }

@@ -104,6 +104,19 @@ typedef struct cairn_choice {
     double cost_ns;
 } cairn_choice;
 
+/* The least valuable blobs at the last look at all of them; see eviction.c. */
+typedef struct cairn_short_list {
+    struct {
+        uint32_t index;
+        bool rows;
+        uint64_t blob;
+        double density;
+    } items[64]; /* the most valuable first while it is made: a heap                              */
+    uint32_t count;
+    double limit; /* no blob that is not listed was worth less                                      */
+    uint64_t made_ns;
+} cairn_short_list;
+
 struct cairn_core {
     cairn_mem *mem;
     cairn_core_options options;
@@ -117,6 +130,7 @@ struct cairn_core {
     const cairn_action *returned; /* the list of this step, when a request took it over             */
     bool deferring;               /* this event returns no DROPs: what goes is doomed for now       */
     cairn_lookup lookup;
+    cairn_short_list short_list;
     cairn_path_scratch scratch;
     struct cairn_counts_kept *kept; /* loaded counts of namespaces to come: [count_kept]              */
     uint32_t count_kept;

@@ -412,16 +412,110 @@ static void consider_segment(cairn_core *core, uint32_t index, victim *best)
     }
 }
 
-static victim find_victim(cairn_core *core)
+static void consider(cairn_core *core, uint32_t index, bool rows, victim *best)
 {
-    victim best = {.index = CAIRN_NONE, .density = INFINITY};
-    for (uint32_t i = 0; i < core->tree.states.high; i++) {
-        if (state_may_go(cairn_state_at(&core->tree, i))) {
-            consider_state(core, i, &best);
+    if (rows) {
+        consider_segment(core, index, best);
+    } else if (state_may_go(cairn_state_at(&core->tree, index))) {
+        consider_state(core, index, best);
+    }
+}
+
+/* Put a candidate into the list, where it belongs to the least valuable: the most valuable of them is items[0]. */
+static void list_add(const cairn_core *core, cairn_short_list *list, const victim *item)
+{
+    const uint32_t room = sizeof list->items / sizeof list->items[0];
+    uint32_t at = list->count;
+    uint64_t blob = item->rows ? cairn_segment_at(&core->tree, item->index)->blob
+                               : cairn_state_at(&core->tree, item->index)->blob;
+    if (list->count < room) {
+        list->count++;
+        while (at > 0 && list->items[(at - 1) / 2].density < item->density) {
+            list->items[at] = list->items[(at - 1) / 2];
+            at = (at - 1) / 2;
+        }
+    } else {
+        list->limit = list->limit < item->density ? list->limit : item->density;
+        if (item->density >= list->items[0].density) {
+            return;
+        }
+        list->limit = list->items[0].density;
+        for (at = 0;;) {
+            uint32_t child = 2 * at + 1;
+            child += child + 1 < room && list->items[child + 1].density > list->items[child].density ? 1 : 0;
+            if (child >= room || list->items[child].density <= item->density) {
+                break;
+            }
+            list->items[at] = list->items[child];
+            at = child;
         }
     }
+    list->items[at].index = item->index;
+    list->items[at].rows = item->rows;
+    list->items[at].blob = blob;
+    list->items[at].density = item->density;
+}
+
+/* Look at every blob. */
+static void list_make(cairn_core *core)
+{
+    cairn_short_list *list = &core->short_list;
+    *list = (cairn_short_list){.limit = INFINITY, .made_ns = core->now_ns};
+    for (uint32_t rows = 0; rows < 2; rows++) {
+        uint32_t high = rows == 1 ? core->tree.segments.high : core->tree.states.high;
+        for (uint32_t i = 0; i < high; i++) {
+            victim item = {.index = CAIRN_NONE, .density = INFINITY};
+            consider(core, i, rows == 1, &item);
+            if (item.index != CAIRN_NONE) {
+                list_add(core, list, &item);
+            }
+        }
+    }
+}
+
+static victim list_best(cairn_core *core)
+{
+    const cairn_short_list *list = &core->short_list;
+    victim best = {.index = CAIRN_NONE, .density = INFINITY};
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t index = list->items[i].index;
+        bool rows = list->items[i].rows;
+        bool same = rows ? cairn_segment_at(&core->tree, index)->alive &&
+                               cairn_segment_at(&core->tree, index)->blob == list->items[i].blob
+                         : cairn_state_at(&core->tree, index)->alive &&
+                               cairn_state_at(&core->tree, index)->blob == list->items[i].blob;
+        if (same) {
+            consider(core, index, rows, &best);
+        }
+    }
+    return best;
+}
+
+/*
+ * What is worth least. Among some thousands of blobs all are looked at, each time. Among more, the least valuable are
+ * listed, weighed again at each use, and serve for ten seconds, or until one that is not listed was worth less.
+ */
+static victim find_victim(cairn_core *core)
+{
+    enum { MANY = 4096 };
+    const uint64_t lasts_ns = UINT64_C(10000000000);
+    victim best = {.index = CAIRN_NONE, .density = INFINITY};
+    if (core->tree.states.high + core->tree.segments.high > MANY) {
+        cairn_short_list *list = &core->short_list;
+        if (list->count > 0 && core->now_ns - list->made_ns < lasts_ns) {
+            best = list_best(core);
+            if (best.index != CAIRN_NONE && best.density <= list->limit) {
+                return best;
+            }
+        }
+        list_make(core);
+        return list_best(core);
+    }
+    for (uint32_t i = 0; i < core->tree.states.high; i++) {
+        consider(core, i, false, &best);
+    }
     for (uint32_t i = 0; i < core->tree.segments.high; i++) {
-        consider_segment(core, i, &best);
+        consider(core, i, true, &best);
     }
     return best;
 }

@@ -191,9 +191,49 @@ static void dear_states_are_few_and_cheap_ones_many(void **state)
     assert_true(dear <= 6 && dear >= 1);
 }
 
+/* Among more blobs than are looked at each time, a conversation that goes on outlives a flood of prompts. */
+static void a_conversation_outlives_a_flood_among_thousands_of_states(void **state)
+{
+    (void)state;
+    cairn_core_options o = driver_options();
+    o.ram_bytes_max = 6 << 20;
+    o.index_bytes_max = 4 << 20;
+    o.state_bytes_max = 200;
+    o.row_bytes = 1;
+    driver d;
+    driver_init(&d, &o, cairn_test_seed("a_conversation_outlives_a_flood_among_thousands_of_states", 5));
+    d.verify = false;
+    static cairn_token own[DRIVER_TOKENS];
+    static cairn_token shot[300];
+    static talk_prompt p;
+    cairn_core_stats stats = {0};
+    talk_words(1, own, 900);
+    uint32_t count = 600;
+    for (uint32_t i = 0; i < 2600; i++) {
+        talk_words(10 + i, shot, 300);
+        talk_plain(shot, 300, CAIRN_RESUME_FAST, &p);
+        (void)driver_ask(&d, &p.prompt, shot, 1);
+        if (i % 10 == 9) {
+            talk_plain(own, count, CAIRN_RESUME_FAST, &p);
+            cairn_decision decision = driver_ask(&d, &p.prompt, own + count, 1);
+            assert_true(i == 9 || decision.resume >= 500);
+            count += count < 890 ? 1 : 0;
+        }
+        if (i % 400 == 399) {
+            assert_ok(cairn_core_verify(d.core, NULL));
+        }
+    }
+    cairn_core_stats_get(d.core, &stats);
+    assert_true(stats.states + stats.segments > 4096);
+    assert_true(stats.drops_states + stats.drops_segments > 100);
+    assert_true(stats.ram_bytes_peak <= o.ram_bytes_max);
+    driver_release(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_conversation_outlives_a_flood_among_thousands_of_states),
         cmocka_unit_test(bounded_waste),
         cmocka_unit_test(bounded_waste_of_conversations),
         cmocka_unit_test(a_flood_of_single_prompts_leaves_the_conversation),
