@@ -321,6 +321,13 @@ static void put_notes(page *p, const cairn_results *r)
         PUT(p, "- **%s**: %s.\n", r->policies[k]->name, r->policies[k]->about);
     }
     PUT(p,
+        "\n## How cairn's constants were chosen\n\n"
+        "On this very traffic: the generated scenarios with seed 1, the fleet and the recorded traces, from "
+        "which the "
+        "table of chances is made, too. So these figures alone could flatter it. [tuning.md](tuning.md) "
+        "has the figures on traffic that nothing was chosen on (other seeds; each trace with the table made "
+        "from "
+        "the others), what was tried and not kept, and the reason for each goal that is missed.\n"
         "\n## What is not in these numbers\n\n"
         "- The traffic of real clients is recorded from driven sessions with a scripted model: what clients "
         "send is "
