@@ -177,7 +177,7 @@ static void order_of_cells_shows_in_the_bits(const char *arch)
     rig r;
     cairn_llama_options o = usual(arch);
     start(&r, &o);
-    uint32_t n = 640, differ = 0;
+    uint32_t n = 1024, differ = 0;
     float largest = 0;
     for (uint32_t end = n + 10; end < n + 100; end += 30) {
         r.engine->ops->reset(r.engine, COLD);
