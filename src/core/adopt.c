@@ -67,10 +67,9 @@ static bool path_visit(cairn_core *core, const cairn_prompt *prompt, uint32_t sp
     return false;
 }
 
-/* The edge of the visitor's path that `position` belongs to. */
-static uint32_t node_of(const cairn_core *core, uint32_t position)
+/* The edge of the path to `node` that `position` belongs to. */
+static uint32_t node_of(const cairn_core *core, uint32_t node, uint32_t position)
 {
-    uint32_t node = core->tree.cursors[core->options.slots].node;
     while (cairn_node_at(&core->tree, node)->begin >= position &&
            cairn_node_at(&core->tree, node)->parent != CAIRN_NONE) {
         node = cairn_node_at(&core->tree, node)->parent;
@@ -78,16 +77,16 @@ static uint32_t node_of(const cairn_core *core, uint32_t position)
     return node;
 }
 
-static bool has_state(const cairn_core *core, uint32_t position)
+static bool has_state(const cairn_core *core, uint32_t tip, uint32_t position)
 {
-    uint32_t mark = cairn_tree_mark((cairn_tree *)&core->tree, node_of(core, position), position, false);
+    uint32_t mark = cairn_tree_mark((cairn_tree *)&core->tree, node_of(core, tip, position), position, false);
     return mark != CAIRN_NONE && cairn_mark_at(&core->tree, mark)->state != CAIRN_NONE;
 }
 
-/* Are rows [0, end) of the visitor's path stored, being written, or live somewhere? */
-static bool rows_whole(const cairn_core *core, uint32_t end)
+/* Are rows [0, end) of the path stored, being written, or live somewhere? */
+static bool rows_whole(const cairn_core *core, uint32_t tip, uint32_t end)
 {
-    for (uint32_t n = node_of(core, end); n != CAIRN_NONE; n = cairn_node_at(&core->tree, n)->parent) {
+    for (uint32_t n = node_of(core, tip, end); n != CAIRN_NONE; n = cairn_node_at(&core->tree, n)->parent) {
         uint32_t begin = cairn_node_at(&core->tree, n)->begin;
         if (cairn_tree_missing(&core->tree, n, begin, end) != end) {
             return false;
@@ -109,10 +108,11 @@ static bool emit_fetch(cairn_core *core, uint32_t index, const cairn_adopt *item
 }
 
 /* Hang rows that memory lacks on the path. False: no room; true also when there was nothing to do. */
-static bool adopt_rows(cairn_core *core, const cairn_adopt *item, uint32_t index)
+static bool adopt_rows(cairn_core *core, uint32_t tip, const cairn_adopt *item, uint32_t index)
 {
     cairn_tree *tree = &core->tree;
-    uint32_t segment = cairn_tree_segment_add(tree, node_of(core, item->end), item->begin, item->end, false);
+    uint32_t segment =
+        cairn_tree_segment_add(tree, node_of(core, tip, item->end), item->begin, item->end, false);
     if (segment == CAIRN_NONE) {
         return false;
     }
@@ -151,13 +151,13 @@ static bool adopt_rows(cairn_core *core, const cairn_adopt *item, uint32_t index
 }
 
 /* Hang a state on the path. Its rows are there. */
-static bool adopt_state(cairn_core *core, const cairn_adopt *item, uint32_t index)
+static bool adopt_state(cairn_core *core, uint32_t tip, const cairn_adopt *item, uint32_t index)
 {
     cairn_tree *tree = &core->tree;
-    if (!rows_whole(core, item->end) || !cairn_ledger_reserve(&core->ledger, item->bytes)) {
+    if (!rows_whole(core, tip, item->end) || !cairn_ledger_reserve(&core->ledger, item->bytes)) {
         return false;
     }
-    uint32_t node = node_of(core, item->end);
+    uint32_t node = node_of(core, tip, item->end);
     uint32_t state = cairn_tree_state_add(tree, node, item->end);
     if (state == CAIRN_NONE) {
         cairn_ledger_unreserve(&core->ledger, item->bytes);
@@ -184,9 +184,9 @@ static bool adopt_state(cairn_core *core, const cairn_adopt *item, uint32_t inde
 }
 
 /* The state would be wanted and there is no room for it: remembered, as the reason of a shorter resume. */
-static void leave_tomb(cairn_core *core, uint32_t position, uint64_t bytes)
+static void leave_tomb(cairn_core *core, uint32_t tip, uint32_t position, uint64_t bytes)
 {
-    uint32_t mark = cairn_tree_mark(&core->tree, node_of(core, position), position, true);
+    uint32_t mark = cairn_tree_mark(&core->tree, node_of(core, tip, position), position, true);
     if (mark != CAIRN_NONE && cairn_mark_at(&core->tree, mark)->state == CAIRN_NONE) {
         cairn_mark_at(&core->tree, mark)->tomb = CAIRN_REASON_NO_ROOM;
         cairn_mark_at(&core->tree, mark)->tomb_bytes = bytes;
@@ -194,29 +194,28 @@ static void leave_tomb(cairn_core *core, uint32_t position, uint64_t bytes)
 }
 
 /* Rows first, then states, so that a state's rows are there (or on their way) when it is hung up. */
-static void adopt_path(cairn_core *core, const cairn_event *event, uint32_t deepest)
+static void adopt_path(cairn_core *core, const cairn_event *event, uint32_t tip, uint32_t deepest)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < event->count; i++) {
         bytes += event->adopts[i].bytes;
     }
-    uint32_t node = core->tree.cursors[core->options.slots].node;
     double gain = cairn_costs_read(&core->costs, 0, deepest);
-    double density = cairn_value_density(core, node, gain, core->now_ns, bytes);
+    double density = cairn_value_density(core, tip, gain, core->now_ns, bytes);
     if (!cairn_evict_for(core, bytes, density)) {
-        leave_tomb(core, deepest, bytes);
+        leave_tomb(core, tip, deepest, bytes);
         return;
     }
     for (uint32_t i = 0; i < event->count; i++) {
         const cairn_adopt *item = &event->adopts[i];
-        if (item->rows && !adopt_rows(core, item, i)) {
+        if (item->rows && !adopt_rows(core, tip, item, i)) {
             return; /* the rows so far serve nobody, and go when room is needed */
         }
     }
     for (uint32_t i = 0; i < event->count; i++) {
         const cairn_adopt *item = &event->adopts[i];
-        if (!item->rows && !has_state(core, item->end)) {
-            (void)adopt_state(core, item, i);
+        if (!item->rows && !has_state(core, tip, item->end)) {
+            (void)adopt_state(core, tip, item, i);
         }
     }
 }
@@ -238,9 +237,12 @@ cairn_status cairn_adopt_all(cairn_core *core, const cairn_event *event, cairn_e
     for (uint32_t i = 0; i < event->count; i++) {
         deepest = event->adopts[i].end > deepest ? event->adopts[i].end : deepest;
     }
-    if (path_visit(core, event->prompt, space, deepest)) {
-        adopt_path(core, event, deepest);
-    }
+    bool there = path_visit(core, event->prompt, space, deepest);
+    /* The visitor leaves before anything is judged: its rows are in no slot. Nothing from here on removes an edge. */
+    uint32_t tip = core->tree.cursors[core->options.slots].node;
     cairn_tree_cursor_set(&core->tree, core->options.slots, CAIRN_NONE, 0);
+    if (there) {
+        adopt_path(core, event, tip, deepest);
+    }
     return CAIRN_OK;
 }

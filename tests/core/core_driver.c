@@ -201,6 +201,37 @@ static void do_save(driver *d, const cairn_action *a)
     report(d, a, true, a->bytes);
 }
 
+static void copy_rows(driver_blob *b, const uint64_t *pure, const uint64_t *low)
+{
+    size_t bytes = (b->end - b->begin) * sizeof(uint64_t);
+    b->rows = true;
+    b->rows_pure = malloc(bytes);
+    b->rows_low = malloc(bytes);
+    assert_true(b->rows_pure != NULL && b->rows_low != NULL);
+    memcpy(b->rows_pure, pure, bytes);
+    memcpy(b->rows_low, low, bytes);
+}
+
+static void do_fetch(driver *d, const cairn_action *a)
+{
+    assert_non_null(d->offers); /* only an ADOPT asks for it */
+    const driver_blob *offer = &d->offers[a->use_begin];
+    check_room(d, a->bytes);
+    if (cairn_rng_chance(&d->rng, 0.1)) {
+        report(d, a, false, 0);
+        return;
+    }
+    driver_blob *b = blob_add(d, a, offer->bytes);
+    b->begin = offer->begin;
+    b->end = offer->end;
+    b->pure = offer->pure;
+    b->low = offer->low;
+    if (offer->rows) {
+        copy_rows(b, offer->rows_pure, offer->rows_low);
+    }
+    report(d, a, true, offer->bytes);
+}
+
 static bool do_load(driver *d, const cairn_action *a)
 {
     driver_slot *s = &d->slots[a->slot];
@@ -274,7 +305,7 @@ static void carry_out(driver *d, const cairn_action *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const cairn_action *a = &list[i];
-        driver_slot *s = &d->slots[a->slot];
+        driver_slot *s = a->slot < DRIVER_SLOTS ? &d->slots[a->slot] : NULL;
         bool fine = true;
         switch (a->kind) {
         case CAIRN_ACTION_DROP:
@@ -302,8 +333,8 @@ static void carry_out(driver *d, const cairn_action *list, uint32_t count)
         case CAIRN_ACTION_RESTORE:
             fine = do_restore(d, a) && !failing(d);
             break;
-        case CAIRN_ACTION_FETCH: /* only after an ADOPT, which is tested with the tiers */
-            fail();
+        case CAIRN_ACTION_FETCH:
+            do_fetch(d, a);
             break;
         case CAIRN_ACTION_READ:
         case CAIRN_ACTION_READY:
@@ -327,6 +358,73 @@ static void carry_out(driver *d, const cairn_action *list, uint32_t count)
             return;
         }
     }
+}
+
+typedef struct offered {
+    cairn_adopt adopts[8];
+    driver_blob blobs[8];
+    uint32_t count;
+} offered;
+
+/* Runs of rows [begin, end) of a cold reading with these cuts. */
+static uint32_t cold_runs(const uint32_t *cuts, const uint64_t *digests, uint32_t begin, uint32_t end,
+                          cairn_run *out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; count == 0 || out[count - 1].rows_end < end; i++) {
+        if (cuts[i] > begin) {
+            out[count++] =
+                (cairn_run){.rows_end = cuts[i] < end ? cuts[i] : end, .cut = cuts[i], .digest = digests[i]};
+        }
+    }
+    return count;
+}
+
+void driver_adopt(driver *d, const cairn_prompt *prompt)
+{
+    static uint32_t cuts[DRIVER_TOKENS];
+    static uint64_t digests[DRIVER_TOKENS], pure[DRIVER_TOKENS], low[DRIVER_TOKENS];
+    static cairn_run runs[8][DRIVER_TOKENS];
+    driver_slot s = {.rows_pure = pure, .rows_low = low};
+    offered o = {.count = 0};
+    uint32_t count = cairn_core_cuts(&d->options, prompt, cuts, DRIVER_TOKENS);
+    uint32_t deepest = (uint32_t)cairn_rng_below(&d->rng, count);
+    uint32_t begin = 0;
+    for (uint32_t i = 0; i <= deepest; i++) {
+        digests[i] = cairn_core_cut_digest(d->core, prompt, cuts[i]);
+        decode(&s, prompt->tokens + begin, cuts[i] - begin);
+        begin = cuts[i];
+        bool taken = d->options.state_bytes_max > 0 && (i == deepest || cairn_rng_chance(&d->rng, 0.2));
+        if (taken && (o.count < 3 || i == deepest)) {
+            o.blobs[o.count] = (driver_blob){.begin = begin, .end = begin, .pure = s.pure, .low = s.low};
+            o.adopts[o.count++] = (cairn_adopt){.end = begin, .digest = digests[i]};
+        }
+    }
+    uint32_t hole = (uint32_t)cairn_rng_below(&d->rng, 12);
+    for (uint32_t at = 0, piece = 0; at < begin; piece++) {
+        uint32_t end = piece == 2 ? begin : at + 1 + (uint32_t)cairn_rng_below(&d->rng, begin - at);
+        if (piece != hole) {
+            cairn_adopt *item = &o.adopts[o.count];
+            *item = (cairn_adopt){
+                .rows = true, .begin = at, .end = end, .stored_end = end, .runs = runs[o.count]};
+            item->count_runs = cold_runs(cuts, digests, at, end, runs[o.count]);
+            o.blobs[o.count++] = (driver_blob){
+                .rows = true, .begin = at, .end = end, .rows_pure = pure + at, .rows_low = low + at};
+        }
+        at = end;
+    }
+    for (uint32_t i = 0; i < o.count; i++) {
+        o.adopts[i].bytes = o.adopts[i].rows
+                                ? (uint64_t)(o.adopts[i].end - o.adopts[i].begin) * d->options.row_bytes
+                                : d->options.state_bytes_max;
+        o.blobs[i].bytes = o.adopts[i].bytes;
+    }
+    cairn_event event = {.kind = CAIRN_EVENT_ADOPT, .prompt = prompt, .adopts = o.adopts, .count = o.count};
+    d->offers = o.blobs;
+    if (o.count > 0) {
+        assert_ok(driver_event(d, &event));
+    }
+    d->offers = NULL;
 }
 
 cairn_status driver_event(driver *d, const cairn_event *event)

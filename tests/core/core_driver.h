@@ -59,6 +59,7 @@ typedef struct driver {
     driver_request requests[DRIVER_SLOTS]; /* by slot */
     cairn_prompt *lasting[DRIVER_SLOTS];   /* what the core borrows */
     uint64_t now_ns;
+    const driver_blob *offers; /* while an ADOPT is carried out: what its items would be               */
     cairn_event_kind last_event;
     cairn_request_id next_id;
     double fail_chance; /* of each action that can fail */
@@ -88,6 +89,12 @@ void driver_finish(driver *d, uint32_t slot, cairn_ending ending);
 /* The whole of it: begin, read, answer, finish. Gives the decision. */
 cairn_decision driver_ask(driver *d, const cairn_prompt *prompt, const cairn_token *answer,
                           uint32_t count_answer);
+
+/*
+ * Another tier offers what a cold reading of the prompt would have left: rows in one to three segments (one may be
+ * missing), and a state or two. Some of the fetches fail.
+ */
+void driver_adopt(driver *d, const cairn_prompt *prompt);
 
 /* Any other event; carries out the list. */
 cairn_status driver_event(driver *d, const cairn_event *event);

@@ -104,6 +104,9 @@ static void begin(world *w)
     p.prompt.no_store = below(w, 15) == 0;
     p.prompt.pin = below(w, 15) == 0;
     p.prompt.space.bytes[0] = (uint8_t)(below(w, 8) == 0);
+    if (below(w, 10) == 0 && p.prompt.count < w->d.options.slot_tokens_max - 1) {
+        driver_adopt(&w->d, &p.prompt);
+    }
     cairn_status status;
     (void)driver_begin(&w->d, &p.prompt, below(w, 4) == 0 ? below(w, w->d.options.slots) : CAIRN_SLOT_ANY,
                        &status);
