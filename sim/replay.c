@@ -57,7 +57,8 @@ static cairn_status look(replay_state *r, uint32_t index, cairn_policy_view *vie
     const cairn_workload_request *request = &w->requests[index];
     *view = (cairn_policy_view){.index = index,
                                 .request = request,
-                                .boundaries = w->boundaries + request->boundaries_begin,
+                                .boundaries =
+                                    w->boundaries != NULL ? w->boundaries + request->boundaries_begin : NULL,
                                 .path = r->path,
                                 .count_path = count,
                                 .count_prompt = prompt};
