@@ -10,17 +10,22 @@ const FAST = 'cairn-fast';
 
 // --- figures --------------------------------------------------------------------------------------------------------
 
-const reads = (run) => sum(run.answers.map((one) => one.read));
 const times = (run) => sum(run.answers.map((one) => one.total_ms));
 const cpuTimes = (run) => sum(run.answers.map((one) => one.total_cpu_ms));
+
+// Was the answer that of the reference? A written JSON holds the outcome, not the texts.
+const isSame = (one, reference) => (one.same === undefined ? one.text === reference.text : one.same);
 
 // Of one system in one scenario, over its runs.
 function figures(scenario, key) {
     const runs = scenario.runs[key];
-    const least = sum(scenario.prompts.map((one) => one.least));
+    // A request that broke before it told what it read counts for neither side of the ratio.
+    const told = scenario.prompts.map((_, index) => index).filter((index) => runs.every((run) => Number.isFinite(run.answers[index].read ?? NaN)));
+    const least = sum(told.map((index) => scenario.prompts[index].least));
+    const reads = (run) => sum(told.map((index) => run.answers[index].read));
     const reference = scenario.runs[key.startsWith('cairn') ? 'cairn-off' : 'llama-cold'][0];
     const parting = scenario.prompts.map((one, index) => (one.parts ? index : -1)).filter((index) => index >= 0);
-    const same = runs[0].answers.filter((one, index) => one.error === null && one.text === reference.answers[index].text).length;
+    const same = runs[0].answers.filter((one, index) => !one.error && isSame(one, reference.answers[index])).length;
     return {
         read: median(runs.map(reads)), least, ratio: median(runs.map(reads)) / least,
         seconds: runs.map((run) => times(run) / 1000), cpu_seconds: runs.map((run) => cpuTimes(run) / 1000), parting: parting.length,
@@ -28,7 +33,7 @@ function figures(scenario, key) {
         first_cpu_ms: runs.map((run) => sum(parting.map((index) => run.answers[index].first_cpu_ms))),
         first_median_ms: median(runs.map((run) => (parting.length ? median(parting.map((index) => run.answers[index].first_ms)) : NaN))),
         peak_mib: Math.max(...runs.map((run) => run.peak_mib)), same, count: runs[0].answers.length,
-        errors: sum(runs.map((run) => run.answers.filter((one) => one.error !== null).length)),
+        errors: sum(runs.map((run) => run.answers.filter((one) => one.error).length)),
     };
 }
 
@@ -176,7 +181,7 @@ function write(data, dir, name) {
 function compact(data) {
     const slim = (one, same) => ({ read: one.read, reused: one.reused, first_ms: Number(fixed(one.first_ms, 2)), total_ms: Number(fixed(one.total_ms, 2)), first_cpu_ms: Number(fixed(one.first_cpu_ms, 2)), total_cpu_ms: Number(fixed(one.total_cpu_ms, 2)), same, ...(one.error ? { error: one.error } : {}) });
     return { ...data, scenarios: data.scenarios.map((s) => ({ ...s, runs: Object.fromEntries(Object.entries(s.runs).map(([key, runs]) => [key, runs.map((run) => ({ peak_mib: Math.round(run.peak_mib),
-        answers: run.answers.map((one, index) => slim(one, one.text === s.runs[key.startsWith('cairn') ? 'cairn-off' : 'llama-cold'][0].answers[index].text)) }))])) })) };
+        answers: run.answers.map((one, index) => slim(one, isSame(one, s.runs[key.startsWith('cairn') ? 'cairn-off' : 'llama-cold'][0].answers[index]))) }))])) })) };
 }
 
 module.exports = { write };

@@ -280,8 +280,8 @@ function recorded(name, options) {
 }
 
 const RECORDED = {
-    opencode: [['opencode/s1', 8], ['opencode/a1', 10]],
-    claude: [['claude/s1', 8], ['claude/tui', 5]],
+    opencode: [['opencode/a1', 9]],
+    claude: [['claude/s1', 6]],
 };
 
 /*
