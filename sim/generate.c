@@ -19,6 +19,19 @@ static void turn(cairn_gen *gen, cairn_talk *talk, uint32_t user, uint32_t answe
     cairn_gen_wait(gen, 30);
 }
 
+typedef struct drawn {
+    uint32_t least;
+    double mean, deviation; /* of the logarithm */
+    uint32_t most;
+} drawn;
+
+/* Lengths by chance. The answer's is drawn first, always: what a seed means must not depend on the compiler. */
+static void turn_drawn(cairn_gen *gen, cairn_talk *talk, drawn user, drawn answer)
+{
+    uint32_t answer_tokens = cairn_gen_length(gen, answer.least, answer.mean, answer.deviation, answer.most);
+    turn(gen, talk, cairn_gen_length(gen, user.least, user.mean, user.deviation, user.most), answer_tokens);
+}
+
 /* The same talk with message `index` replaced from token `at` on, asked once; the talk itself stays. */
 static void ask_edited(cairn_gen *gen, const cairn_talk *talk, uint32_t index, uint32_t at, uint32_t answer)
 {
@@ -198,8 +211,7 @@ static cairn_status make_regenerate(cairn_workload *w, uint64_t seed, cairn_erro
             now = (uint32_t)cairn_rng_below(&gen.rng, count); /* back to another branch */
             turn(&gen, &branches[now], 150, 300);
         } else {
-            turn(&gen, talk, cairn_gen_length(&gen, 30, 5.5, 1.0, 3000),
-                 cairn_gen_length(&gen, 60, 5.6, 0.7, 2000));
+            turn_drawn(&gen, talk, (drawn){30, 5.5, 1.0, 3000}, (drawn){60, 5.6, 0.7, 2000});
         }
     }
     return cairn_gen_finish(&gen);
@@ -217,8 +229,7 @@ static cairn_status make_round_robin(cairn_workload *w, uint64_t seed, cairn_err
     }
     for (int round = 0; round < 8; round++) {
         for (uint32_t i = 0; i < 8; i++) {
-            turn(&gen, &talks[i], cairn_gen_length(&gen, 20, 5.0, 1.0, 2000),
-                 cairn_gen_length(&gen, 30, 5.5, 0.8, 1500));
+            turn_drawn(&gen, &talks[i], (drawn){20, 5.0, 1.0, 2000}, (drawn){30, 5.5, 0.8, 1500});
         }
     }
     return cairn_gen_finish(&gen);
@@ -235,8 +246,7 @@ static cairn_status make_side_requests(cairn_workload *w, uint64_t seed, cairn_e
     cairn_talk talk;
     cairn_talk_init(&talk, 0, cairn_gen_text(&gen, 5000));
     for (int i = 0; i < 24; i++) {
-        turn(&gen, &talk, cairn_gen_length(&gen, 20, 5.0, 1.0, 2500),
-             cairn_gen_length(&gen, 40, 5.7, 0.8, 2000));
+        turn_drawn(&gen, &talk, (drawn){20, 5.0, 1.0, 2500}, (drawn){40, 5.7, 0.8, 2000});
         cairn_talk side = talk;
         side.session = 1;
         if (i == 0) {
@@ -264,8 +274,7 @@ static cairn_status make_clock(cairn_workload *w, uint64_t seed, cairn_error *re
     cairn_talk_init(&talk, 0, cairn_gen_text(&gen, 8000));
     for (int i = 0; i < 24; i++) {
         talk.clock = cairn_gen_text(&gen, 9);
-        turn(&gen, &talk, cairn_gen_length(&gen, 20, 4.5, 0.8, 1000),
-             cairn_gen_length(&gen, 30, 5.0, 0.8, 1000));
+        turn_drawn(&gen, &talk, (drawn){20, 4.5, 0.8, 1000}, (drawn){30, 5.0, 0.8, 1000});
     }
     return cairn_gen_finish(&gen);
 }
@@ -305,8 +314,7 @@ static cairn_status make_flood(cairn_workload *w, uint64_t seed, cairn_error *re
     cairn_talk_init(&talk, 0, cairn_gen_text(&gen, 3000));
     uint32_t session = 1;
     for (int i = 0; i < 20; i++) {
-        turn(&gen, &talk, cairn_gen_length(&gen, 50, 6.0, 0.8, 4000),
-             cairn_gen_length(&gen, 50, 5.8, 0.7, 2000));
+        turn_drawn(&gen, &talk, (drawn){50, 6.0, 0.8, 4000}, (drawn){50, 5.8, 0.7, 2000});
         for (int k = 0; k < 15; k++) {
             cairn_talk shot;
             cairn_talk_init(&shot, session++, nothing);
