@@ -171,7 +171,7 @@ function write(data, dir, name) {
     const noted = { ...data, note: fs.existsSync(noteFile) ? fs.readFileSync(noteFile, 'utf8').trim() : '' };
     const growthFile = path.join(dir, 'growth.md');
     put(`${name}.md`, page(noted, table, cold, goals, plots, name === 'peers' && fs.existsSync(growthFile) ? 'See [growth.md](growth.md).' : null));
-    put(`${name}.json`, `${JSON.stringify(compact(data), null, 1)}\n`);
+    put(`${name}.json`, `${JSON.stringify(compact(data))}\n`);
     const summary = [bench.textTable(['scenario', ...shown.map((one) => one.name)], data.scenarios.map((s) => [s.name, ...shown.map((system) => `${fixed(table[s.name][system.key].ratio, 2)} ${fixed(median(table[s.name][system.key].seconds), 1)} s`)])),
         '', ...goals.map(([goal, measured, reached]) => `${reached.padEnd(8)} ${goal}: ${measured}`)].join('\n');
     return { summary, files };
