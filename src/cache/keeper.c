@@ -358,11 +358,6 @@ bool cairn_keeper_has(cairn_keeper *keeper, const cairn_blob_meta *meta, char re
     return kept;
 }
 
-static bool digests_equal(const cairn_path_digest *a, const cairn_path_digest *b)
-{
-    return memcmp(a->bytes, b->bytes, CAIRN_PATH_DIGEST_BYTES) == 0;
-}
-
 /* When this last block continues the one that was kept last, that one's file can go. */
 static void tail_replace(cairn_keeper *keeper, keeper_slot *kept, keeper_job *job, const char *name)
 {
@@ -373,7 +368,7 @@ static void tail_replace(cairn_keeper *keeper, keeper_slot *kept, keeper_job *jo
         cairn_path_digest then;
         if (cairn_path_digests(&keeper->root, keeper->tokens, meta->end, &kept->tail_end, 1, &then, NULL) ==
                 CAIRN_OK &&
-            digests_equal(&then, &kept->tail_path)) {
+            cairn_path_digest_equal(&then, &kept->tail_path)) {
             memcpy(job->replaces, kept->tail_name, sizeof job->replaces);
         }
     }

@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "cairn/prompt.h"
 #include "cairn/status.h"
@@ -46,6 +47,12 @@ typedef struct cairn_path_root {
 typedef struct cairn_path_digest {
     uint8_t bytes[CAIRN_PATH_DIGEST_BYTES];
 } cairn_path_digest;
+
+/* Do both prove the same path? */
+static inline bool cairn_path_digest_equal(const cairn_path_digest *a, const cairn_path_digest *b)
+{
+    return memcmp(a->bytes, b->bytes, CAIRN_PATH_DIGEST_BYTES) == 0;
+}
 
 /* Which batch made rows up to rows_end: needed to resume to the last bit. */
 typedef struct cairn_blob_run {

@@ -305,11 +305,6 @@ static uint32_t rows_use_end(cairn_disk *disk, const disk_space *space, const ca
     return low;
 }
 
-static bool digests_equal(const cairn_path_digest *a, const cairn_path_digest *b)
-{
-    return memcmp(a->bytes, b->bytes, CAIRN_PATH_DIGEST_BYTES) == 0;
-}
-
 /* Does this row belong to the prompt, and how far? 0: no. */
 static uint32_t row_use_end(cairn_disk *disk, const disk_space *space, const cairn_token *tokens,
                             uint32_t count, const cairn_disk_row *row)
@@ -317,11 +312,11 @@ static uint32_t row_use_end(cairn_disk *disk, const disk_space *space, const cai
     cairn_path_digest digest;
     const cairn_blob_meta *meta = &row->meta;
     if (meta->kind == CAIRN_BLOB_ROWS && (digest_at(space, tokens, meta->begin, &digest) != CAIRN_OK ||
-                                          !digests_equal(&digest, &meta->path_begin))) {
+                                          !cairn_path_digest_equal(&digest, &meta->path_begin))) {
         return 0;
     }
     if (meta->end <= count && digest_at(space, tokens, meta->end, &digest) == CAIRN_OK &&
-        digests_equal(&digest, &meta->path_end)) {
+        cairn_path_digest_equal(&digest, &meta->path_end)) {
         return meta->end;
     }
     if (meta->kind == CAIRN_BLOB_STATE || meta->end - meta->begin < 2) {
@@ -380,7 +375,8 @@ static bool meta_same(const cairn_blob_meta *a, const cairn_blob_meta *b)
            a->cut_digest == b->cut_digest &&
            memcmp(a->fingerprint, b->fingerprint, sizeof a->fingerprint) == 0 &&
            memcmp(a->space.bytes, b->space.bytes, sizeof a->space.bytes) == 0 &&
-           digests_equal(&a->path_begin, &b->path_begin) && digests_equal(&a->path_end, &b->path_end);
+           cairn_path_digest_equal(&a->path_begin, &b->path_begin) &&
+           cairn_path_digest_equal(&a->path_end, &b->path_end);
 }
 
 /* Read a file, checking all of it; `expected` may be NULL. */
