@@ -1,5 +1,5 @@
 /*
- * keeper_internal - shared by keeper.c (out) and keeper_fetch.c (in). Nobody else includes it.
+ * keeper_internal - shared by the keeper's files. Nobody else includes it.
  */
 #ifndef CAIRN_CACHE_KEEPER_INTERNAL_H
 #define CAIRN_CACHE_KEEPER_INTERNAL_H
@@ -77,12 +77,25 @@ struct cairn_keeper {
 /* keeper_sweep.c: hand over the next blob that memory holds and the disk doesn't. True: there is more to look at. */
 bool cairn_keeper_sweep(cairn_keeper *keeper, keeper_job *job);
 
-/* keeper.c: is the blob on disk already, or on its way there? */
+/* keeper_slots.c: hand over the next piece of what a slot holds. False: there is none. */
+bool cairn_keeper_slot_keep(cairn_keeper *keeper, uint32_t slot, keeper_job *job);
+
+/* --- keeper_writer.c ---------------------------------------------------------------------------------------- */
+
+/* The writer's thread; ctx is the keeper. */
+void *cairn_keeper_writer(void *ctx);
+/* Is the blob on disk already, or on its way there? */
 bool cairn_keeper_has(cairn_keeper *keeper, const cairn_blob_meta *meta,
                       char ret_name[CAIRN_BLOB_NAME_BYTES]);
-/* keeper.c: take back what the writer is done with. */
-void cairn_keeper_settle(cairn_keeper *keeper);
-/* keeper.c: give a filled job to the writer. */
+/* A job that may be filled; NULL: all are in use, or the disk is given a rest after a failure. */
+keeper_job *cairn_keeper_job_take(cairn_keeper *keeper);
+/* Give a filled job to the writer. */
 void cairn_keeper_start(cairn_keeper *keeper, const char *name, keeper_job *job);
+/* Take back what the writer is done with. */
+void cairn_keeper_settle(cairn_keeper *keeper);
+/* Nothing is borrowed for the job any more. The engine's thread, with the lock or after the writer. */
+void cairn_keeper_job_free(cairn_keeper *keeper, keeper_job *job);
+/* The writer has nothing to do, and nothing is to be looked at by the engine's thread. The lock is held. */
+bool cairn_keeper_jobs_idle(cairn_keeper *keeper);
 
 #endif

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "core/core_state.h"
 #include "core/counts.h"
@@ -33,25 +34,11 @@ struct cairn_counts_kept {
     float counts[CAIRN_DIVERGENCE_COUNTS];
 };
 
-static void put32(uint8_t *out, uint32_t value)
-{
-    for (unsigned i = 0; i < 4; i++) {
-        out[i] = (uint8_t)(value >> (8 * i));
-    }
-}
-
-static uint32_t get32(const uint8_t *in)
-{
-    return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
-}
-
 static void put_sum(uint8_t *out, const uint8_t *bytes, size_t len_bytes)
 {
     cairn_hash128 sum = cairn_hash_bytes(bytes, len_bytes);
-    put32(out, (uint32_t)sum.low);
-    put32(out + 4, (uint32_t)(sum.low >> 32));
-    put32(out + 8, (uint32_t)sum.high);
-    put32(out + 12, (uint32_t)(sum.high >> 32));
+    cairn_put64(out, sum.low);
+    cairn_put64(out + 8, sum.high);
 }
 
 /* --- kept for namespaces to come ----------------------------------------------------------------------- */
@@ -106,7 +93,7 @@ static void put_record(uint8_t *out, const cairn_digest *name, const float *coun
     for (uint32_t i = 0; i < CAIRN_DIVERGENCE_COUNTS; i++) {
         uint32_t bits;
         memcpy(&bits, &counts[i], sizeof bits);
-        put32(out + CAIRN_DIGEST_BYTES + 4 * i, bits);
+        cairn_put32(out + CAIRN_DIGEST_BYTES + 4 * i, bits);
     }
 }
 
@@ -147,10 +134,10 @@ size_t cairn_core_counts_save(const cairn_core *core, uint8_t *out, size_t room)
     }
     if (out != NULL && at + SUM_BYTES <= room) {
         memcpy(out, magic, sizeof magic);
-        put32(out + 8, VERSION);
-        put32(out + 12, CAIRN_DIVERGENCE_COUNTS);
-        put32(out + 16, records);
-        put32(out + 20, 0);
+        cairn_put32(out + 8, VERSION);
+        cairn_put32(out + 12, CAIRN_DIVERGENCE_COUNTS);
+        cairn_put32(out + 16, records);
+        cairn_put32(out + 20, 0);
         put_sum(out + at, out, at);
     }
     return at + SUM_BYTES;
@@ -165,11 +152,11 @@ static cairn_status check(const uint8_t *bytes, size_t len_bytes, uint32_t *ret_
     if (len_bytes < HEAD_BYTES + SUM_BYTES || memcmp(bytes, magic, sizeof magic) != 0) {
         return cairn_error_set(reterr, CAIRN_CORRUPT, where, "not a table of counts");
     }
-    if (get32(bytes + 8) != VERSION || get32(bytes + 12) != CAIRN_DIVERGENCE_COUNTS) {
-        return cairn_error_set(reterr, CAIRN_FOREIGN, where, "version %u with %u values", get32(bytes + 8),
-                               get32(bytes + 12));
+    if (cairn_get32(bytes + 8) != VERSION || cairn_get32(bytes + 12) != CAIRN_DIVERGENCE_COUNTS) {
+        return cairn_error_set(reterr, CAIRN_FOREIGN, where, "version %u with %u values",
+                               cairn_get32(bytes + 8), cairn_get32(bytes + 12));
     }
-    uint32_t records = get32(bytes + 16);
+    uint32_t records = cairn_get32(bytes + 16);
     put_sum(sum, bytes, len_bytes - SUM_BYTES);
     if (records > CAIRN_COUNTS_MAX || len_bytes != HEAD_BYTES + (size_t)records * RECORD_BYTES + SUM_BYTES ||
         memcmp(sum, bytes + len_bytes - SUM_BYTES, SUM_BYTES) != 0) {
@@ -177,7 +164,8 @@ static cairn_status check(const uint8_t *bytes, size_t len_bytes, uint32_t *ret_
     }
     for (uint32_t i = 0; i < records; i++) {
         for (uint32_t k = 0; k < CAIRN_DIVERGENCE_COUNTS; k++) {
-            uint32_t bits = get32(bytes + HEAD_BYTES + (size_t)i * RECORD_BYTES + CAIRN_DIGEST_BYTES + 4 * k);
+            uint32_t bits =
+                cairn_get32(bytes + HEAD_BYTES + (size_t)i * RECORD_BYTES + CAIRN_DIGEST_BYTES + 4 * k);
             float value;
             memcpy(&value, &bits, sizeof value);
             if (!(value >= 0 && value <= 1e6f)) {
@@ -213,7 +201,7 @@ cairn_status cairn_core_counts_load(cairn_core *core, const uint8_t *bytes, size
         const uint8_t *in = bytes + HEAD_BYTES + (size_t)i * RECORD_BYTES;
         memcpy(kept[i].name.bytes, in, CAIRN_DIGEST_BYTES);
         for (uint32_t k = 0; k < CAIRN_DIVERGENCE_COUNTS; k++) {
-            uint32_t bits = get32(in + CAIRN_DIGEST_BYTES + 4 * k);
+            uint32_t bits = cairn_get32(in + CAIRN_DIGEST_BYTES + 4 * k);
             memcpy(&kept[i].counts[k], &bits, sizeof bits);
         }
     }

@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 
 static const uint8_t blob_magic[8] = {0x43, 0x41, 0x49, 0x52, 0x4e, 0x0d, 0x0a, 0x1a};
@@ -48,50 +49,11 @@ static_assert(AT_PATH_END == AT_PATH_BEGIN + CAIRN_PATH_DIGEST_BYTES, "path fiel
 static_assert(AT_ZERO == AT_PATH_BASE + CAIRN_PATH_DIGEST_BYTES, "base field");
 static_assert(sizeof(cairn_path_digest) == CAIRN_PATH_DIGEST_BYTES, "digests are read in place");
 
-static void put16(uint8_t *out, uint16_t value)
-{
-    out[0] = (uint8_t)value;
-    out[1] = (uint8_t)(value >> 8);
-}
-
-static void put32(uint8_t *out, uint32_t value)
-{
-    for (int i = 0; i < 4; i++) {
-        out[i] = (uint8_t)(value >> (8 * i));
-    }
-}
-
-static void put64(uint8_t *out, uint64_t value)
-{
-    for (int i = 0; i < 8; i++) {
-        out[i] = (uint8_t)(value >> (8 * i));
-    }
-}
-
-static uint16_t get16(const uint8_t *in)
-{
-    return (uint16_t)(in[0] | in[1] << 8);
-}
-
-static uint32_t get32(const uint8_t *in)
-{
-    uint32_t value = 0;
-    for (int i = 3; i >= 0; i--) {
-        value = value << 8 | in[i];
-    }
-    return value;
-}
-
-static uint64_t get64(const uint8_t *in)
-{
-    return (uint64_t)get32(in + 4) << 32 | get32(in);
-}
-
 void cairn_blob_check(const void *bytes, size_t count, uint8_t ret_check[16])
 {
     cairn_hash128 hash = cairn_hash_bytes(bytes, count);
-    put64(ret_check, hash.low);
-    put64(ret_check + 8, hash.high);
+    cairn_put64(ret_check, hash.low);
+    cairn_put64(ret_check + 8, hash.high);
 }
 
 static uint64_t marks_bytes(const cairn_blob_layout *layout)
@@ -162,28 +124,28 @@ void cairn_blob_header_write(const cairn_blob_meta *meta, const cairn_blob_layou
 {
     memset(out, 0, layout->data_begin);
     memcpy(out + AT_MAGIC, blob_magic, sizeof blob_magic);
-    put32(out + AT_VERSION, CAIRN_BLOB_VERSION);
-    put32(out + AT_HEADER_BYTES, layout->header_bytes);
+    cairn_put32(out + AT_VERSION, CAIRN_BLOB_VERSION);
+    cairn_put32(out + AT_HEADER_BYTES, layout->header_bytes);
     memcpy(out + AT_FINGERPRINT, meta->fingerprint, CAIRN_FINGERPRINT_BYTES);
     memcpy(out + AT_SPACE, meta->space.bytes, CAIRN_NAMESPACE_BYTES);
     out[AT_KIND] = (uint8_t)meta->kind;
     out[AT_PROVENANCE] = meta->provenance;
-    put16(out + AT_FLAGS, meta->flags);
-    put32(out + AT_BEGIN, meta->begin);
-    put32(out + AT_END, meta->end);
-    put32(out + AT_PIECE_BYTES, CAIRN_BLOB_PIECE_BYTES);
-    put32(out + AT_COUNT_PIECES, layout->count_pieces);
-    put32(out + AT_COUNT_MARKS, layout->count_marks);
-    put64(out + AT_PAYLOAD_BYTES, meta->payload_bytes);
-    put64(out + AT_CUT_DIGEST, meta->cut_digest);
-    put32(out + AT_COUNT_RUNS, meta->count_runs);
-    put32(out + AT_MESSAGE, meta->boundary.message);
-    put64(out + AT_CREATED_S, meta->created_s);
+    cairn_put16(out + AT_FLAGS, meta->flags);
+    cairn_put32(out + AT_BEGIN, meta->begin);
+    cairn_put32(out + AT_END, meta->end);
+    cairn_put32(out + AT_PIECE_BYTES, CAIRN_BLOB_PIECE_BYTES);
+    cairn_put32(out + AT_COUNT_PIECES, layout->count_pieces);
+    cairn_put32(out + AT_COUNT_MARKS, layout->count_marks);
+    cairn_put64(out + AT_PAYLOAD_BYTES, meta->payload_bytes);
+    cairn_put64(out + AT_CUT_DIGEST, meta->cut_digest);
+    cairn_put32(out + AT_COUNT_RUNS, meta->count_runs);
+    cairn_put32(out + AT_MESSAGE, meta->boundary.message);
+    cairn_put64(out + AT_CREATED_S, meta->created_s);
     memcpy(out + AT_PATH_BEGIN, meta->path_begin.bytes, CAIRN_PATH_DIGEST_BYTES);
     memcpy(out + AT_PATH_END, meta->path_end.bytes, CAIRN_PATH_DIGEST_BYTES);
     memcpy(out + AT_PATH_BASE, meta->path_base.bytes, CAIRN_PATH_DIGEST_BYTES);
     memcpy(out + AT_NONCE, meta->nonce, sizeof meta->nonce);
-    put16(out + AT_BOUNDARY_KINDS, meta->boundary.kinds);
+    cairn_put16(out + AT_BOUNDARY_KINDS, meta->boundary.kinds);
     out[AT_BOUNDARY_ROLE] = meta->boundary.role;
     uint8_t *tables = out + CAIRN_BLOB_FIXED_BYTES;
     if (layout->count_marks != 0) {
@@ -191,9 +153,9 @@ void cairn_blob_header_write(const cairn_blob_meta *meta, const cairn_blob_layou
     }
     uint8_t *run = tables + marks_bytes(layout);
     for (uint32_t i = 0; i < layout->count_runs; i++, run += RUN_BYTES) {
-        put32(run, runs[i].rows_end);
-        put32(run + 4, runs[i].cut);
-        put64(run + 8, runs[i].digest);
+        cairn_put32(run, runs[i].rows_end);
+        cairn_put32(run + 4, runs[i].cut);
+        cairn_put64(run + 8, runs[i].digest);
     }
     memcpy(run, checks, CHECK_BYTES * (size_t)layout->count_pieces);
     uint32_t checked = layout->header_bytes - CHECK_BYTES;
@@ -212,20 +174,20 @@ static void meta_read(const uint8_t *bytes, cairn_blob_meta *meta)
     memcpy(meta->space.bytes, bytes + AT_SPACE, CAIRN_NAMESPACE_BYTES);
     meta->kind = (cairn_blob_kind)bytes[AT_KIND];
     meta->provenance = bytes[AT_PROVENANCE];
-    meta->flags = get16(bytes + AT_FLAGS);
-    meta->begin = get32(bytes + AT_BEGIN);
-    meta->end = get32(bytes + AT_END);
-    meta->payload_bytes = get64(bytes + AT_PAYLOAD_BYTES);
-    meta->cut_digest = get64(bytes + AT_CUT_DIGEST);
-    meta->count_runs = get32(bytes + AT_COUNT_RUNS);
-    meta->created_s = get64(bytes + AT_CREATED_S);
+    meta->flags = cairn_get16(bytes + AT_FLAGS);
+    meta->begin = cairn_get32(bytes + AT_BEGIN);
+    meta->end = cairn_get32(bytes + AT_END);
+    meta->payload_bytes = cairn_get64(bytes + AT_PAYLOAD_BYTES);
+    meta->cut_digest = cairn_get64(bytes + AT_CUT_DIGEST);
+    meta->count_runs = cairn_get32(bytes + AT_COUNT_RUNS);
+    meta->created_s = cairn_get64(bytes + AT_CREATED_S);
     memcpy(meta->path_begin.bytes, bytes + AT_PATH_BEGIN, CAIRN_PATH_DIGEST_BYTES);
     memcpy(meta->path_end.bytes, bytes + AT_PATH_END, CAIRN_PATH_DIGEST_BYTES);
     memcpy(meta->path_base.bytes, bytes + AT_PATH_BASE, CAIRN_PATH_DIGEST_BYTES);
     memcpy(meta->nonce, bytes + AT_NONCE, sizeof meta->nonce);
     meta->boundary.position = meta->end;
-    meta->boundary.message = get32(bytes + AT_MESSAGE);
-    meta->boundary.kinds = get16(bytes + AT_BOUNDARY_KINDS);
+    meta->boundary.message = cairn_get32(bytes + AT_MESSAGE);
+    meta->boundary.kinds = cairn_get16(bytes + AT_BOUNDARY_KINDS);
     meta->boundary.role = bytes[AT_BOUNDARY_ROLE];
 }
 
@@ -238,7 +200,7 @@ cairn_status cairn_blob_header_read(const uint8_t *bytes, uint64_t file_bytes, c
     if (memcmp(bytes + AT_MAGIC, blob_magic, sizeof blob_magic) != 0) {
         return corrupt_at(reterr, AT_MAGIC, "not a blob file");
     }
-    uint32_t version = get32(bytes + AT_VERSION);
+    uint32_t version = cairn_get32(bytes + AT_VERSION);
     if (version != CAIRN_BLOB_VERSION) {
         return cairn_error_set_at(reterr, CAIRN_UNSUPPORTED, AT_VERSION, "store/blob: header",
                                   "format version %u, this build reads %d", version, CAIRN_BLOB_VERSION);
@@ -253,10 +215,10 @@ cairn_status cairn_blob_header_read(const uint8_t *bytes, uint64_t file_bytes, c
     if (cairn_blob_layout_get(&meta, &layout, &range) != CAIRN_OK) {
         return corrupt_at(reterr, AT_KIND, "kind, range or size out of bounds");
     }
-    if (get32(bytes + AT_PIECE_BYTES) != CAIRN_BLOB_PIECE_BYTES ||
-        get32(bytes + AT_COUNT_PIECES) != layout.count_pieces ||
-        get32(bytes + AT_COUNT_MARKS) != layout.count_marks ||
-        get32(bytes + AT_HEADER_BYTES) != layout.header_bytes) {
+    if (cairn_get32(bytes + AT_PIECE_BYTES) != CAIRN_BLOB_PIECE_BYTES ||
+        cairn_get32(bytes + AT_COUNT_PIECES) != layout.count_pieces ||
+        cairn_get32(bytes + AT_COUNT_MARKS) != layout.count_marks ||
+        cairn_get32(bytes + AT_HEADER_BYTES) != layout.header_bytes) {
         return corrupt_at(reterr, AT_PIECE_BYTES, "counts don't agree");
     }
     for (int i = AT_BOUNDARY_ROLE + 1; i < CAIRN_BLOB_FIXED_BYTES; i++) {
@@ -296,7 +258,8 @@ cairn_blob_run cairn_blob_header_run(const uint8_t *bytes, const cairn_blob_layo
 {
     CAIRN_ASSERT(index < layout->count_runs);
     const uint8_t *run = bytes + CAIRN_BLOB_FIXED_BYTES + marks_bytes(layout) + (size_t)RUN_BYTES * index;
-    return (cairn_blob_run){.rows_end = get32(run), .cut = get32(run + 4), .digest = get64(run + 8)};
+    return (cairn_blob_run){
+        .rows_end = cairn_get32(run), .cut = cairn_get32(run + 4), .digest = cairn_get64(run + 8)};
 }
 
 const uint8_t *cairn_blob_header_piece_check(const uint8_t *bytes, const cairn_blob_layout *layout,
@@ -323,9 +286,9 @@ void cairn_blob_name(const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_
     at += CAIRN_NAMESPACE_BYTES;
     *at++ = (uint8_t)meta->kind;
     *at++ = meta->provenance;
-    put32(at, meta->begin);
-    put32(at + 4, meta->end);
-    put64(at + 8, meta->cut_digest);
+    cairn_put32(at, meta->begin);
+    cairn_put32(at + 4, meta->end);
+    cairn_put64(at + 8, meta->cut_digest);
     at += 16;
     memcpy(at, meta->path_begin.bytes, CAIRN_PATH_DIGEST_BYTES);
     memcpy(at + CAIRN_PATH_DIGEST_BYTES, meta->path_end.bytes, CAIRN_PATH_DIGEST_BYTES);
@@ -349,7 +312,7 @@ static bool feed_tokens(EVP_MD_CTX *context, const cairn_token *tokens, uint32_t
     while (begin < end) {
         uint32_t count = end - begin < sizeof chunk / 4 ? end - begin : (uint32_t)(sizeof chunk / 4);
         for (uint32_t i = 0; i < count; i++) {
-            put32(chunk + 4 * i, (uint32_t)tokens[begin + i]);
+            cairn_put32(chunk + 4 * i, (uint32_t)tokens[begin + i]);
         }
         if (EVP_DigestUpdate(context, chunk, 4 * (size_t)count) != 1) {
             return false;

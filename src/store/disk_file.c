@@ -6,6 +6,8 @@
 #include <openssl/evp.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 enum { NONCE_BYTES = 12, AAD_BYTES = CAIRN_BLOB_FIXED_BYTES + 4 };
 
 /* Encrypts or decrypts the pieces of one file. */
@@ -33,23 +35,12 @@ static void cipher_release(piece_cipher *cipher)
     cipher->context = NULL;
 }
 
-static void put32(uint8_t *out, uint32_t value)
-{
-    for (int i = 0; i < 4; i++) {
-        out[i] = (uint8_t)(value >> (8 * i));
-    }
-}
-
 /* Nonce and associated data of piece `index`. */
 static void cipher_piece(piece_cipher *cipher, uint32_t index, uint8_t nonce[NONCE_BYTES])
 {
     memcpy(nonce, cipher->nonce, NONCE_BYTES);
-    uint32_t tail = 0;
-    for (int i = 3; i >= 0; i--) {
-        tail = tail << 8 | nonce[8 + i];
-    }
-    put32(nonce + 8, tail + index);
-    put32(cipher->aad + CAIRN_BLOB_FIXED_BYTES, index);
+    cairn_put32(nonce + 8, cairn_get32(nonce + 8) + index);
+    cairn_put32(cipher->aad + CAIRN_BLOB_FIXED_BYTES, index);
 }
 
 /* plain[count] becomes out[count + tag]. */

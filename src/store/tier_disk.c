@@ -1,5 +1,6 @@
 /*
- * tier_disk - see the header. Files are written and read by disk_file, listed by disk_scan, remembered by disk_index.
+ * tier_disk - see the header. Files are written and read by disk_file, found by disk_find, given room by disk_room, listed
+ * by disk_scan, remembered by disk_index.
  *
  * It must not know tokens beyond their digests, nor why a blob is worth keeping: its value is a number that is given.
  */
@@ -12,10 +13,7 @@
 
 #include "store/tier_disk_internal.h"
 
-/* Where a put says no by itself. */
-static const char put_where[] = "store/disk: budget";
-
-enum { INDEX_TABLES_MAX = 64, EVICT_AT_ONCE = 64, DAY_S = 86400 };
+enum { INDEX_TABLES_MAX = 64, FORGET_AT_ONCE = 64 };
 
 bool cairn_disk_path(const cairn_disk *disk, const char *folder, const char *name,
                      char ret_path[DISK_PATH_BYTES])
@@ -45,7 +43,7 @@ bool cairn_disk_name_parse(const char *file, char ret_name[CAIRN_BLOB_NAME_BYTES
 double cairn_disk_rank(double value, uint64_t used_s)
 {
     double size = value > 1e-30 ? log2(value) : -100.0;
-    return size + (double)used_s / DAY_S;
+    return size + (double)used_s / DISK_DAY_S;
 }
 
 uint64_t cairn_disk_now_s(const cairn_disk *disk)
@@ -54,7 +52,7 @@ uint64_t cairn_disk_now_s(const cairn_disk *disk)
     return now < 0 ? 0 : (uint64_t)now;
 }
 
-static void stats_add(cairn_disk *disk, uint64_t *counter, uint64_t by)
+void cairn_disk_count(cairn_disk *disk, uint64_t *counter, uint64_t by)
 {
     (void)pthread_mutex_lock(&disk->lock);
     *counter += by;
@@ -197,161 +195,6 @@ void cairn_disk_close(cairn_disk *disk)
     cairn_mem_release(disk->mem, disk, sizeof *disk);
 }
 
-/* Rows that the index gives for the bases of one prompt. */
-typedef struct find_gather {
-    cairn_disk_found *found;
-    uint32_t max, count;
-    uint32_t tokens;
-} find_gather;
-
-static bool find_note(void *ctx, const cairn_disk_row *row)
-{
-    find_gather *gather = ctx;
-    bool inside = row->meta.kind == CAIRN_BLOB_STATE ? row->meta.end <= gather->tokens
-                                                     : row->meta.begin < gather->tokens;
-    if (inside) {
-        gather->found[gather->count].row = *row;
-        gather->found[gather->count++].use_end = 0;
-    }
-    return gather->count < gather->max;
-}
-
-/* A namespace as files show it, and the root of its path digests. */
-typedef struct disk_space {
-    cairn_namespace shown;
-    cairn_path_root root;
-} disk_space;
-
-static cairn_status space_faces(const cairn_disk *disk, const cairn_namespace *space, disk_space *ret_faces,
-                                cairn_error *reterr)
-{
-    return cairn_blob_space(space, disk->encrypted ? disk->key : NULL, &ret_faces->shown, &ret_faces->root,
-                            reterr);
-}
-
-cairn_status cairn_disk_root(cairn_disk *disk, const cairn_namespace *space, cairn_path_root *ret_root,
-                             cairn_error *reterr)
-{
-    disk_space faces;
-    cairn_status status = space_faces(disk, space, &faces, reterr);
-    if (status == CAIRN_OK) {
-        *ret_root = faces.root;
-    }
-    return status;
-}
-
-static cairn_status find_gather_all(cairn_disk *disk, const disk_space *space, const cairn_token *tokens,
-                                    uint32_t count, find_gather *gather, cairn_error *reterr)
-{
-    uint32_t bases = count / CAIRN_BLOB_BASE_TOKENS + 1;
-    uint32_t *at = cairn_mem_array(disk->mem, bases, sizeof *at);
-    cairn_path_digest *digests = cairn_mem_array(disk->mem, bases, sizeof *digests);
-    cairn_status status = CAIRN_NOMEM;
-    if (at == NULL || digests == NULL) {
-        status = cairn_error_set(reterr, CAIRN_NOMEM, "store/disk: find", NULL);
-        goto out;
-    }
-    for (uint32_t i = 0; i < bases; i++) {
-        at[i] = i * CAIRN_BLOB_BASE_TOKENS;
-    }
-    status = cairn_path_digests(&space->root, tokens, count, at, bases, digests, reterr);
-    for (uint32_t i = 0; i < bases && status == CAIRN_OK && gather->count < gather->max; i++) {
-        status = cairn_disk_index_find(disk->index, &space->shown, disk->fingerprint, &digests[i], find_note,
-                                       gather, reterr);
-    }
-out:
-    cairn_mem_array_release(disk->mem, digests, bases, sizeof *digests);
-    cairn_mem_array_release(disk->mem, at, bases, sizeof *at);
-    return status;
-}
-
-static cairn_status digest_at(const disk_space *space, const cairn_token *tokens, uint32_t position,
-                              cairn_path_digest *ret_digest)
-{
-    return cairn_path_digests(&space->root, tokens, position, &position, 1, ret_digest, NULL);
-}
-
-/* How far do rows serve a prompt that leaves them in the middle? By bisection over the file's marks. */
-static uint32_t rows_use_end(cairn_disk *disk, const disk_space *space, const cairn_token *tokens,
-                             uint32_t count, const cairn_disk_row *row)
-{
-    char path[DISK_PATH_BYTES];
-    cairn_file *file = NULL;
-    cairn_disk_header header = {0};
-    uint32_t low = row->meta.begin; /* agrees */
-    if (!cairn_disk_blob_path(disk, row->name, path) ||
-        cairn_io_open(disk->io, path, CAIRN_IO_READ, &file, NULL) != CAIRN_OK) {
-        return low;
-    }
-    if (cairn_disk_header_load(disk->mem, file, &header, NULL) == CAIRN_OK) {
-        uint32_t high = count < row->meta.end - 1 ? count : row->meta.end - 1;
-        while (low < high) {
-            uint32_t middle = high - (high - low) / 2;
-            cairn_path_digest digest;
-            if (digest_at(space, tokens, middle, &digest) != CAIRN_OK) {
-                break;
-            }
-            const uint8_t *mark =
-                cairn_blob_header_mark(header.bytes, &header.layout, middle - row->meta.begin - 1);
-            if (memcmp(mark, digest.bytes, CAIRN_BLOB_MARK_BYTES) == 0) {
-                low = middle;
-            } else {
-                high = middle - 1;
-            }
-        }
-        cairn_disk_header_release(disk->mem, &header);
-    }
-    cairn_io_discard(file);
-    return low;
-}
-
-/* Does this row belong to the prompt, and how far? 0: no. */
-static uint32_t row_use_end(cairn_disk *disk, const disk_space *space, const cairn_token *tokens,
-                            uint32_t count, const cairn_disk_row *row)
-{
-    cairn_path_digest digest;
-    const cairn_blob_meta *meta = &row->meta;
-    if (meta->kind == CAIRN_BLOB_ROWS && (digest_at(space, tokens, meta->begin, &digest) != CAIRN_OK ||
-                                          !cairn_path_digest_equal(&digest, &meta->path_begin))) {
-        return 0;
-    }
-    if (meta->end <= count && digest_at(space, tokens, meta->end, &digest) == CAIRN_OK &&
-        cairn_path_digest_equal(&digest, &meta->path_end)) {
-        return meta->end;
-    }
-    if (meta->kind == CAIRN_BLOB_STATE || meta->end - meta->begin < 2) {
-        return 0;
-    }
-    uint32_t end = rows_use_end(disk, space, tokens, count, row);
-    return end > meta->begin ? end : 0;
-}
-
-// NOLINTNEXTLINE(readability-function-size): what belongs to one blob
-cairn_status cairn_disk_find(cairn_disk *disk, const cairn_namespace *space, const cairn_token *tokens,
-                             uint32_t count, cairn_disk_found *ret_found, uint32_t max, uint32_t *ret_count,
-                             cairn_error *reterr)
-{
-    find_gather gather = {.found = ret_found, .max = max, .tokens = count};
-    disk_space faces;
-    cairn_status status = space_faces(disk, space, &faces, reterr);
-    if (status == CAIRN_OK && max != 0) {
-        status = find_gather_all(disk, &faces, tokens, count, &gather, reterr);
-    }
-    if (status != CAIRN_OK) {
-        return status;
-    }
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < gather.count; i++) {
-        uint32_t use_end = row_use_end(disk, &faces, tokens, count, &ret_found[i].row);
-        if (use_end != 0) {
-            ret_found[kept].row = ret_found[i].row;
-            ret_found[kept++].use_end = use_end;
-        }
-    }
-    *ret_count = kept;
-    return CAIRN_OK;
-}
-
 void cairn_disk_set_aside(cairn_disk *disk, const char *name, cairn_status why)
 {
     (void)!cairn_disk_index_drop(disk->index, name, NULL);
@@ -362,7 +205,7 @@ void cairn_disk_set_aside(cairn_disk *disk, const char *name, cairn_status why)
     (void)snprintf(file, sizeof file, "%s.%s", name, cairn_status_name(why));
     if (cairn_disk_blob_path(disk, name, from) && cairn_disk_path(disk, "bad", file, to) &&
         cairn_io_rename(disk->io, from, to, NULL) == CAIRN_OK) {
-        stats_add(disk, &disk->stats.set_aside, 1);
+        cairn_disk_count(disk, &disk->stats.set_aside, 1);
         cairn_disk_bad_trim(disk);
     }
 }
@@ -417,7 +260,7 @@ cairn_status cairn_disk_get(cairn_disk *disk, const char *name, const cairn_blob
 {
     cairn_error error = {0};
     cairn_status status = blob_read(disk, name, meta, out, &error);
-    stats_add(disk, status == CAIRN_OK ? &disk->stats.gets : &disk->stats.hits_failed, 1);
+    cairn_disk_count(disk, status == CAIRN_OK ? &disk->stats.gets : &disk->stats.hits_failed, 1);
     if (status == CAIRN_CORRUPT || status == CAIRN_UNSUPPORTED) {
         cairn_disk_set_aside(disk, name, status);
     } else if (status != CAIRN_OK && status != CAIRN_NOMEM) {
@@ -425,108 +268,6 @@ cairn_status cairn_disk_get(cairn_disk *disk, const char *name, const cairn_blob
     }
     if (status != CAIRN_OK && reterr != NULL) {
         *reterr = error;
-    }
-    return status;
-}
-
-static bool pinned(cairn_disk *disk, const char *name)
-{
-    bool found = false;
-    (void)pthread_mutex_lock(&disk->lock);
-    for (uint32_t i = 0; i < disk->count_pins && !found; i++) {
-        found = strcmp(disk->pins[i], name) == 0;
-    }
-    (void)pthread_mutex_unlock(&disk->lock);
-    return found;
-}
-
-/* The least valuable blobs, enough to make room. */
-typedef struct evict_gather {
-    cairn_disk *disk;
-    double below; /* only those ranked lower than this */
-    uint64_t wanted_bytes, gathered_bytes;
-    char names[EVICT_AT_ONCE][CAIRN_BLOB_NAME_BYTES];
-    uint32_t count;
-} evict_gather;
-
-static bool evict_note(void *ctx, const cairn_disk_row *row)
-{
-    evict_gather *gather = ctx;
-    if (row->value >= gather->below) {
-        return false;
-    }
-    if (!pinned(gather->disk, row->name)) {
-        memcpy(gather->names[gather->count++], row->name, CAIRN_BLOB_NAME_BYTES);
-        gather->gathered_bytes += row->file_bytes;
-    }
-    return gather->count < EVICT_AT_ONCE && gather->gathered_bytes < gather->wanted_bytes;
-}
-
-/* Bytes above the cap if `more` came in; reserves `more` when there are none. */
-static uint64_t reserve(cairn_disk *disk, uint64_t more)
-{
-    cairn_disk_total total;
-    cairn_disk_index_total(disk->index, &total);
-    (void)pthread_mutex_lock(&disk->lock);
-    uint64_t sum = total.file_bytes + disk->reserved_bytes + more;
-    uint64_t over = sum > disk->bytes_max ? sum - disk->bytes_max : 0;
-    if (over == 0) {
-        disk->reserved_bytes += more;
-    }
-    (void)pthread_mutex_unlock(&disk->lock);
-    return over;
-}
-
-static void unreserve(cairn_disk *disk, uint64_t bytes)
-{
-    (void)pthread_mutex_lock(&disk->lock);
-    CAIRN_ASSERT(disk->reserved_bytes >= bytes);
-    disk->reserved_bytes -= bytes;
-    (void)pthread_mutex_unlock(&disk->lock);
-}
-
-/* Make room for a file under the cap by removing what is worth less than it. */
-static cairn_status make_room(cairn_disk *disk, uint64_t file_bytes, double rank, cairn_error *reterr)
-{
-    if (file_bytes > disk->bytes_max) {
-        return cairn_error_set(reterr, CAIRN_NOSPACE, put_where, "larger than the whole budget");
-    }
-    uint64_t over = 0;
-    while ((over = reserve(disk, file_bytes)) != 0) {
-        evict_gather gather = {.disk = disk, .below = rank, .wanted_bytes = over};
-        cairn_status status = cairn_disk_index_each(disk->index, false, evict_note, &gather, reterr);
-        if (status != CAIRN_OK) {
-            return status;
-        }
-        uint64_t from_the_future = 0;
-        if (gather.count == 0) { /* perhaps a clock that was ahead made them worth so much */
-            status = cairn_disk_index_clock(disk->index, cairn_disk_now_s(disk), &from_the_future, reterr);
-            if (status != CAIRN_OK) {
-                return status;
-            }
-        }
-        if (gather.count == 0 && from_the_future == 0) {
-            return cairn_error_set(reterr, CAIRN_NOSPACE, put_where, "what is there is worth more");
-        }
-        for (uint32_t i = 0; i < gather.count; i++) {
-            status = cairn_disk_drop(disk, gather.names[i], reterr);
-            if (status != CAIRN_OK) {
-                return status;
-            }
-        }
-        stats_add(disk, &disk->stats.evicted, gather.count);
-    }
-    return CAIRN_OK;
-}
-
-static cairn_status day_allows(cairn_disk *disk, uint64_t now_s, uint64_t file_bytes, cairn_error *reterr)
-{
-    uint64_t written = 0;
-    cairn_status status = cairn_disk_index_written(disk->index, now_s / DAY_S, &written, reterr);
-    if (status == CAIRN_OK && disk->written_day_bytes != 0 &&
-        written + file_bytes > disk->written_day_bytes) {
-        status = cairn_error_set(reterr, CAIRN_LIMIT, "store/disk: put", "today's %llu bytes are used up",
-                                 (unsigned long long)disk->written_day_bytes);
     }
     return status;
 }
@@ -586,8 +327,8 @@ static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_b
 static cairn_status meta_complete(cairn_disk *disk, cairn_blob_meta *meta, uint64_t now_s,
                                   cairn_error *reterr)
 {
-    disk_space faces;
-    cairn_status status = space_faces(disk, &meta->space, &faces, reterr);
+    cairn_disk_faces faces;
+    cairn_status status = cairn_disk_faces_get(disk, &meta->space, &faces, reterr);
     if (status != CAIRN_OK) {
         return status;
     }
@@ -631,10 +372,10 @@ cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
         return CAIRN_OK;
     }
     if (status == CAIRN_OK) {
-        status = day_allows(disk, now_s, layout.file_bytes, reterr);
+        status = cairn_disk_day_allows(disk, now_s, layout.file_bytes, reterr);
     }
     if (status == CAIRN_OK) {
-        status = make_room(disk, layout.file_bytes, row.value, reterr);
+        status = cairn_disk_room_make(disk, layout.file_bytes, row.value, reterr);
     }
     if (status != CAIRN_OK) {
         return status;
@@ -642,19 +383,14 @@ cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
     status = file_place(disk, row.name, &row.meta, marks, runs, payload, reterr);
     if (status == CAIRN_OK) {
         status = cairn_disk_index_put(disk->index, &row, reterr);
-        (void)!cairn_disk_index_written_add(disk->index, now_s / DAY_S, layout.file_bytes, NULL);
-        stats_add(disk, &disk->stats.puts, 1);
+        (void)!cairn_disk_index_written_add(disk->index, now_s / DISK_DAY_S, layout.file_bytes, NULL);
+        cairn_disk_count(disk, &disk->stats.puts, 1);
     }
-    unreserve(disk, layout.file_bytes);
+    cairn_disk_room_release(disk, layout.file_bytes);
     if (status == CAIRN_OK) {
         memcpy(ret_name, row.name, sizeof row.name);
     }
     return status;
-}
-
-bool cairn_disk_declined(const cairn_error *error)
-{
-    return error->status == CAIRN_NOSPACE && error->where != NULL && strcmp(error->where, put_where) == 0;
 }
 
 static bool key_note(void *ctx, const cairn_disk_row *row)
@@ -676,8 +412,8 @@ cairn_status cairn_disk_key_check(cairn_disk *disk, cairn_error *reterr)
 bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES])
 {
     cairn_blob_meta named = *meta;
-    disk_space faces;
-    if (space_faces(disk, &meta->space, &faces, NULL) != CAIRN_OK) {
+    cairn_disk_faces faces;
+    if (cairn_disk_faces_get(disk, &meta->space, &faces, NULL) != CAIRN_OK) {
         return false;
     }
     named.space = faces.shown;
@@ -734,27 +470,6 @@ cairn_status cairn_disk_drop(cairn_disk *disk, const char *name, cairn_error *re
     return cairn_disk_index_drop(disk->index, name, reterr);
 }
 
-void cairn_disk_pin(cairn_disk *disk, const char *name)
-{
-    (void)pthread_mutex_lock(&disk->lock);
-    if (disk->count_pins < CAIRN_DISK_PINS_MAX) {
-        (void)snprintf(disk->pins[disk->count_pins++], CAIRN_BLOB_NAME_BYTES, "%s", name);
-    }
-    (void)pthread_mutex_unlock(&disk->lock);
-}
-
-void cairn_disk_unpin(cairn_disk *disk, const char *name)
-{
-    (void)pthread_mutex_lock(&disk->lock);
-    for (uint32_t i = 0; i < disk->count_pins; i++) {
-        if (strcmp(disk->pins[i], name) == 0) {
-            memcpy(disk->pins[i], disk->pins[--disk->count_pins], CAIRN_BLOB_NAME_BYTES);
-            break;
-        }
-    }
-    (void)pthread_mutex_unlock(&disk->lock);
-}
-
 void cairn_disk_use(cairn_disk *disk, const char *name, double value)
 {
     uint64_t now_s = cairn_disk_now_s(disk);
@@ -763,7 +478,7 @@ void cairn_disk_use(cairn_disk *disk, const char *name, double value)
 
 typedef struct forget_gather {
     const cairn_namespace *space;
-    char names[EVICT_AT_ONCE][CAIRN_BLOB_NAME_BYTES];
+    char names[FORGET_AT_ONCE][CAIRN_BLOB_NAME_BYTES];
     uint32_t count;
 } forget_gather;
 
@@ -774,16 +489,16 @@ static bool forget_note(void *ctx, const cairn_disk_row *row)
         memcmp(row->meta.space.bytes, gather->space->bytes, CAIRN_NAMESPACE_BYTES) == 0) {
         memcpy(gather->names[gather->count++], row->name, CAIRN_BLOB_NAME_BYTES);
     }
-    return gather->count < EVICT_AT_ONCE;
+    return gather->count < FORGET_AT_ONCE;
 }
 
 cairn_status cairn_disk_forget(cairn_disk *disk, const cairn_namespace *space, cairn_error *reterr)
 {
-    disk_space faces;
+    cairn_disk_faces faces;
     if (space == NULL) {
         return cairn_disk_forget_shown(disk, NULL, reterr);
     }
-    cairn_status status = space_faces(disk, space, &faces, reterr);
+    cairn_status status = cairn_disk_faces_get(disk, space, &faces, reterr);
     return status == CAIRN_OK ? cairn_disk_forget_shown(disk, &faces.shown, reterr) : status;
 }
 
@@ -816,7 +531,7 @@ void cairn_disk_stats_get(cairn_disk *disk, cairn_disk_stats *ret_stats)
     cairn_disk_total total;
     cairn_disk_index_total(disk->index, &total);
     uint64_t written = 0;
-    (void)!cairn_disk_index_written(disk->index, cairn_disk_now_s(disk) / DAY_S, &written, NULL);
+    (void)!cairn_disk_index_written(disk->index, cairn_disk_now_s(disk) / DISK_DAY_S, &written, NULL);
     (void)pthread_mutex_lock(&disk->lock);
     *ret_stats = disk->stats;
     (void)pthread_mutex_unlock(&disk->lock);

@@ -1,5 +1,5 @@
 /*
- * tier_disk_internal - what tier_disk.c and disk_scan.c share. Nobody else includes it.
+ * tier_disk_internal - what tier_disk.c, disk_find.c, disk_room.c and disk_scan.c share. Nobody else includes it.
  */
 #ifndef CAIRN_STORE_TIER_DISK_INTERNAL_H
 #define CAIRN_STORE_TIER_DISK_INTERNAL_H
@@ -9,7 +9,7 @@
 #include "store/disk_file.h"
 #include "store/tier_disk.h"
 
-enum { DISK_PATH_BYTES = 4096, DISK_FOLDERS = 256 };
+enum { DISK_PATH_BYTES = 4096, DISK_FOLDERS = 256, DISK_DAY_S = 86400 };
 
 struct cairn_disk {
     const cairn_mem *mem;
@@ -48,6 +48,32 @@ void cairn_disk_bad_trim(cairn_disk *disk);
 
 /* Remove what a writer that is gone left in tmp/: of ours all, of others what is old. */
 void cairn_disk_tmp_clean(cairn_disk *disk);
+
+/* A namespace as files show it, and the root of its path digests. */
+typedef struct cairn_disk_faces {
+    cairn_namespace shown;
+    cairn_path_root root;
+} cairn_disk_faces;
+
+/* disk_find.c. Errors: CAIRN_NOMEM. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_faces_get(const cairn_disk *disk, const cairn_namespace *space,
+                                                   cairn_disk_faces *ret_faces, cairn_error *reterr);
+
+/*
+ * disk_room.c: reserve room for a file under the cap, removing what is ranked lower than it. Give it back with
+ * cairn_disk_room_release when the file is in the index, or won't be.
+ * Errors  CAIRN_NOSPACE: what is there is worth more, or the file is larger than the cap; CAIRN_IO
+ */
+CAIRN_MUST_CHECK cairn_status cairn_disk_room_make(cairn_disk *disk, uint64_t file_bytes, double rank,
+                                                   cairn_error *reterr);
+void cairn_disk_room_release(cairn_disk *disk, uint64_t bytes);
+
+/* disk_room.c: may so many bytes be written today? Errors: CAIRN_LIMIT. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_day_allows(cairn_disk *disk, uint64_t now_s, uint64_t file_bytes,
+                                                    cairn_error *reterr);
+
+/* Add to one of disk->stats. */
+void cairn_disk_count(cairn_disk *disk, uint64_t *counter, uint64_t by);
 
 /* Order of eviction: lowest goes first. Halves a value for each day without use. */
 double cairn_disk_rank(double value, uint64_t used_s);

@@ -1,0 +1,243 @@
+/*
+ * keeper_writer - the jobs between the engine's thread and the writer's, and the writer.
+ *
+ *   engine's thread   FREE --fill--> READY                          DONE, FAILED --settle--> FREE
+ *   writer                           READY --> WRITING --file--> DONE, FAILED
+ *
+ * The writer alone computes digests, marks and checks and waits for the disk.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cache/keeper_internal.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum { PAUSE_S = 10, PAUSE_DAY_S = 600 };
+
+/* --- the writer ------------------------------------------------------------------------------------------- */
+
+static cairn_status job_digests(cairn_keeper *keeper, keeper_job *job, cairn_error *reterr)
+{
+    cairn_blob_meta *meta = &job->meta;
+    cairn_path_root root;
+    uint32_t at[3] = {cairn_blob_base(meta->kind, meta->begin, meta->end), meta->begin, meta->end};
+    cairn_path_digest digests[3];
+    cairn_status status = cairn_disk_root(keeper->disk, &meta->space, &root, reterr);
+    if (status == CAIRN_OK) {
+        status = cairn_path_digests(&root, job->tokens, meta->end, at, 3, digests, reterr);
+    }
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    meta->path_base = digests[0];
+    meta->path_begin = digests[1];
+    meta->path_end = digests[2];
+    if (meta->kind == CAIRN_BLOB_ROWS) {
+        status = cairn_path_marks(&root, job->tokens, meta->begin, meta->end, job->marks, reterr);
+    }
+    return status;
+}
+
+static void job_write(cairn_keeper *keeper, keeper_job *job)
+{
+    char name[CAIRN_BLOB_NAME_BYTES];
+    cairn_error error = {0};
+    bool rows = job->meta.kind == CAIRN_BLOB_ROWS, again = false;
+    cairn_status status = job_digests(keeper, job, &error);
+    if (status == CAIRN_OK) {
+        status = cairn_disk_put(keeper->disk, &job->meta,
+                                rows ? (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])job->marks : NULL,
+                                rows ? job->runs : NULL, job->bytes, job->value, name, &error);
+    }
+    if (status == CAIRN_OK && job->replaces[0] != '\0' && strcmp(job->replaces, name) != 0) {
+        (void)!cairn_disk_drop(keeper->disk, job->replaces, NULL);
+    }
+    (void)pthread_mutex_lock(&keeper->lock);
+    if (status == CAIRN_OK) {
+        keeper->kept++;
+    } else if (!cairn_disk_declined(&error)) {
+        keeper->failures++;
+        keeper->last_error = error;
+        keeper->pause_ns = (status == CAIRN_LIMIT ? PAUSE_DAY_S : PAUSE_S) * SECOND_NS;
+        again = true;
+    }
+    job->phase = again ? JOB_FAILED : JOB_DONE;
+    (void)pthread_cond_broadcast(&keeper->done);
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+static keeper_job *job_in(cairn_keeper *keeper, job_phase phase)
+{
+    for (int i = 0; i < KEEPER_JOBS; i++) {
+        if (keeper->jobs[i].phase == phase) {
+            return &keeper->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Wait for a job. Now and then the directory is looked at: what another server wrote there is found, too. The lock is
+   held. */
+static void rest(cairn_keeper *keeper)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += KEEPER_RESCAN_S;
+    if (pthread_cond_timedwait(&keeper->wake, &keeper->lock, &until) == ETIMEDOUT && !keeper->stop) {
+        (void)pthread_mutex_unlock(&keeper->lock);
+        (void)!cairn_disk_scan(keeper->disk, false, NULL);
+        (void)pthread_mutex_lock(&keeper->lock);
+    }
+}
+
+/* Files of another key, or none, are misses one by one; the operator is told once, after the first look. */
+static void key_check(cairn_keeper *keeper)
+{
+    cairn_error error = {0};
+    if (cairn_disk_key_check(keeper->disk, &error) == CAIRN_FOREIGN) {
+        (void)pthread_mutex_lock(&keeper->lock);
+        keeper->failures++;
+        keeper->last_error = error;
+        (void)pthread_mutex_unlock(&keeper->lock);
+    }
+}
+
+void *cairn_keeper_writer(void *ctx)
+{
+    cairn_keeper *keeper = ctx;
+    if (!keeper->scanned) { /* set before this thread began */
+        (void)!cairn_disk_scan(keeper->disk, false, NULL);
+    }
+    key_check(keeper);
+    (void)pthread_mutex_lock(&keeper->lock);
+    for (;;) {
+        keeper_job *job = job_in(keeper, JOB_READY);
+        if (keeper->stop) {
+            break;
+        }
+        if (job == NULL) {
+            rest(keeper);
+            continue;
+        }
+        job->phase = JOB_WRITING;
+        (void)pthread_mutex_unlock(&keeper->lock);
+        job_write(keeper, job);
+        (void)pthread_mutex_lock(&keeper->lock);
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return NULL;
+}
+
+/* --- the engine's side ------------------------------------------------------------------------------------------------- */
+
+void cairn_keeper_job_free(cairn_keeper *keeper, keeper_job *job)
+{
+    if (job->blob != 0) {
+        cairn_tier_ram_unpin(keeper->cache->ram, job->blob);
+        job->blob = 0;
+    }
+    job->phase = JOB_FREE;
+}
+
+/* What failed is looked at again, after a rest. The lock is held. */
+static void job_again(cairn_keeper *keeper, const keeper_job *job)
+{
+    if (job->slot == KEEPER_NO_SLOT) {
+        cairn_core_stored_kept(keeper->cache->core, job->item, job->blob, false);
+        keeper->sweeping = true;
+        keeper->sweep = 0;
+    } else {
+        keeper->slots[job->slot].tail_end = 0; /* it may not be there to be replaced */
+        cairn_keeper_note(keeper, job->slot);
+    }
+}
+
+void cairn_keeper_settle(cairn_keeper *keeper)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    (void)pthread_mutex_lock(&keeper->lock);
+    for (int i = 0; i < KEEPER_JOBS; i++) {
+        keeper_job *job = &keeper->jobs[i];
+        if (job->phase == JOB_FAILED) {
+            job_again(keeper, job);
+        }
+        if (job->phase == JOB_FAILED || job->phase == JOB_DONE) {
+            cairn_keeper_job_free(keeper, job);
+        }
+    }
+    if (keeper->pause_ns != 0) {
+        keeper->retry_ns = now_ns + keeper->pause_ns;
+        keeper->pause_ns = 0;
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+keeper_job *cairn_keeper_job_take(cairn_keeper *keeper)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    (void)pthread_mutex_lock(&keeper->lock);
+    keeper_job *job = now_ns >= keeper->retry_ns ? job_in(keeper, JOB_FREE) : NULL;
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return job;
+}
+
+void cairn_keeper_start(cairn_keeper *keeper, const char *name, keeper_job *job)
+{
+    memcpy(job->name, name, sizeof job->name);
+    memcpy(job->tokens, keeper->tokens, (size_t)job->meta.end * sizeof *job->tokens);
+    (void)pthread_mutex_lock(&keeper->lock);
+    job->phase = JOB_READY;
+    (void)pthread_cond_signal(&keeper->wake);
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+bool cairn_keeper_has(cairn_keeper *keeper, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES])
+{
+    bool kept = cairn_disk_has(keeper->disk, meta, ret_name);
+    (void)pthread_mutex_lock(&keeper->lock);
+    for (int i = 0; i < KEEPER_JOBS && !kept; i++) {
+        const keeper_job *job = &keeper->jobs[i];
+        kept = (job->phase == JOB_READY || job->phase == JOB_WRITING) && strcmp(job->name, ret_name) == 0;
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return kept;
+}
+
+/* The writer has something to do. The lock is held. */
+static bool writer_busy(cairn_keeper *keeper)
+{
+    return job_in(keeper, JOB_READY) != NULL || job_in(keeper, JOB_WRITING) != NULL;
+}
+
+bool cairn_keeper_jobs_idle(cairn_keeper *keeper)
+{
+    return !writer_busy(keeper) && job_in(keeper, JOB_DONE) == NULL && job_in(keeper, JOB_FAILED) == NULL;
+}
+
+bool cairn_keeper_writing(cairn_keeper *keeper)
+{
+    (void)pthread_mutex_lock(&keeper->lock);
+    bool writing = !cairn_keeper_jobs_idle(keeper);
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return writing;
+}
+
+void cairn_keeper_wait(cairn_keeper *keeper, uint64_t until_ns)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    if (now_ns >= until_ns) {
+        return;
+    }
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    uint64_t left_ns = until_ns - now_ns + (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(left_ns / SECOND_NS);
+    until.tv_nsec = (long)(left_ns % SECOND_NS);
+    (void)pthread_mutex_lock(&keeper->lock);
+    if (writer_busy(keeper)) {
+        (void)pthread_cond_timedwait(&keeper->done, &keeper->lock, &until);
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
