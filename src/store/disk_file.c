@@ -3,72 +3,9 @@
  */
 #include "store/disk_file.h"
 
-#include <openssl/evp.h>
 #include <string.h>
 
-#include "base/bytes.h"
-
-enum { NONCE_BYTES = 12, AAD_BYTES = CAIRN_BLOB_FIXED_BYTES + 4 };
-
-/* Encrypts or decrypts the pieces of one file. */
-typedef struct piece_cipher {
-    EVP_CIPHER_CTX *context;
-    const uint8_t *key;
-    uint8_t nonce[NONCE_BYTES];
-    uint8_t aad[AAD_BYTES]; /* the fixed header, then the piece's number */
-} piece_cipher;
-
-static bool cipher_init(piece_cipher *cipher, const uint8_t *key, const cairn_blob_meta *meta,
-                        const uint8_t *fixed)
-{
-    memset(cipher, 0, sizeof *cipher);
-    cipher->key = key;
-    cipher->context = EVP_CIPHER_CTX_new();
-    memcpy(cipher->nonce, meta->nonce, NONCE_BYTES);
-    memcpy(cipher->aad, fixed, CAIRN_BLOB_FIXED_BYTES);
-    return cipher->context != NULL;
-}
-
-static void cipher_release(piece_cipher *cipher)
-{
-    EVP_CIPHER_CTX_free(cipher->context);
-    cipher->context = NULL;
-}
-
-/* Nonce and associated data of piece `index`. */
-static void cipher_piece(piece_cipher *cipher, uint32_t index, uint8_t nonce[NONCE_BYTES])
-{
-    memcpy(nonce, cipher->nonce, NONCE_BYTES);
-    cairn_put32(nonce + 8, cairn_get32(nonce + 8) + index);
-    cairn_put32(cipher->aad + CAIRN_BLOB_FIXED_BYTES, index);
-}
-
-/* plain[count] becomes out[count + tag]. */
-static bool cipher_seal(piece_cipher *cipher, uint32_t index, const uint8_t *plain, int count, uint8_t *out)
-{
-    uint8_t nonce[NONCE_BYTES];
-    cipher_piece(cipher, index, nonce);
-    int done = 0;
-    return EVP_EncryptInit_ex(cipher->context, EVP_aes_256_gcm(), NULL, cipher->key, nonce) == 1 &&
-           EVP_EncryptUpdate(cipher->context, NULL, &done, cipher->aad, AAD_BYTES) == 1 &&
-           EVP_EncryptUpdate(cipher->context, out, &done, plain, count) == 1 && done == count &&
-           EVP_EncryptFinal_ex(cipher->context, out + count, &done) == 1 &&
-           EVP_CIPHER_CTX_ctrl(cipher->context, EVP_CTRL_GCM_GET_TAG, CAIRN_BLOB_TAG_BYTES, out + count) == 1;
-}
-
-/* stored[count + tag] becomes out[count]; false: not sealed with this key, or changed. */
-static bool cipher_open(piece_cipher *cipher, uint32_t index, uint8_t *stored, int count, uint8_t *out)
-{
-    uint8_t nonce[NONCE_BYTES];
-    cipher_piece(cipher, index, nonce);
-    int done = 0;
-    return EVP_DecryptInit_ex(cipher->context, EVP_aes_256_gcm(), NULL, cipher->key, nonce) == 1 &&
-           EVP_DecryptUpdate(cipher->context, NULL, &done, cipher->aad, AAD_BYTES) == 1 &&
-           EVP_DecryptUpdate(cipher->context, out, &done, stored, count) == 1 && done == count &&
-           EVP_CIPHER_CTX_ctrl(cipher->context, EVP_CTRL_GCM_SET_TAG, CAIRN_BLOB_TAG_BYTES, stored + count) ==
-               1 &&
-           EVP_DecryptFinal_ex(cipher->context, out + done, &done) == 1;
-}
+#include "store/blob_seal.h"
 
 cairn_status cairn_disk_header_load(const cairn_mem *mem, cairn_file *file, cairn_disk_header *ret_header,
                                     cairn_error *reterr)
@@ -143,13 +80,13 @@ cairn_status cairn_disk_payload_read(const cairn_mem *mem, cairn_file *file, con
     }
     size_t room = (size_t)CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES;
     uint8_t *piece = NULL;
-    piece_cipher cipher = {0};
+    cairn_seal cipher = {0};
     cairn_status status = CAIRN_OK;
     if (sealed || out == NULL) {
         piece = cairn_mem_alloc(mem, room);
     }
     if (((sealed || out == NULL) && piece == NULL) ||
-        (sealed && !cipher_init(&cipher, key, &header->meta, header->bytes))) {
+        (sealed && cairn_seal_init(&cipher, key, header->meta.nonce, header->bytes) != CAIRN_OK)) {
         status = cairn_error_set(reterr, CAIRN_NOMEM, where, NULL);
         goto out;
     }
@@ -159,14 +96,14 @@ cairn_status cairn_disk_payload_read(const cairn_mem *mem, cairn_file *file, con
         if (status != CAIRN_OK) {
             goto out;
         }
-        int plain = (int)cairn_blob_piece_bytes(&header->meta, &header->layout, i) - CAIRN_BLOB_TAG_BYTES;
-        if (sealed && !cipher_open(&cipher, i, piece, plain, to)) {
+        uint32_t plain = cairn_blob_piece_bytes(&header->meta, &header->layout, i) - CAIRN_BLOB_TAG_BYTES;
+        if (sealed && !cairn_seal_open_piece(&cipher, i, piece, plain, to)) {
             status = cairn_error_set(reterr, CAIRN_FOREIGN, where, "another key, or changed on purpose");
             goto out;
         }
     }
 out:
-    cipher_release(&cipher);
+    cairn_seal_release(&cipher);
     cairn_mem_release(mem, piece, room);
     return status;
 }
@@ -190,16 +127,15 @@ cairn_status cairn_disk_stored_check(const cairn_mem *mem, cairn_file *file, con
 /* Write the pieces and note their checks. */
 // NOLINTNEXTLINE(readability-function-size): what belongs to one blob
 static cairn_status pieces_write(cairn_file *file, const cairn_blob_meta *meta,
-                                 const cairn_blob_layout *layout, const uint8_t *payload,
-                                 piece_cipher *cipher, uint8_t *sealed, uint8_t (*checks)[16],
-                                 cairn_error *reterr)
+                                 const cairn_blob_layout *layout, const uint8_t *payload, cairn_seal *cipher,
+                                 uint8_t *sealed, uint8_t (*checks)[16], cairn_error *reterr)
 {
     cairn_status status = CAIRN_OK;
     for (uint32_t i = 0; i < layout->count_pieces && status == CAIRN_OK; i++) {
         const uint8_t *stored = payload + (uint64_t)i * CAIRN_BLOB_PIECE_BYTES;
         uint32_t count = cairn_blob_piece_bytes(meta, layout, i);
         if (cipher != NULL) {
-            if (!cipher_seal(cipher, i, stored, (int)count - CAIRN_BLOB_TAG_BYTES, sealed)) {
+            if (!cairn_seal_close_piece(cipher, i, stored, count - CAIRN_BLOB_TAG_BYTES, sealed)) {
                 return cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: encrypt", NULL);
             }
             stored = sealed;
@@ -222,7 +158,7 @@ cairn_status cairn_disk_file_write(const cairn_mem *mem, cairn_file *file, const
     }
     CAIRN_ASSERT((key != NULL) == ((meta->flags & CAIRN_BLOB_ENCRYPTED) != 0));
     size_t room = (size_t)CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES;
-    piece_cipher cipher = {0};
+    cairn_seal cipher = {0};
     uint8_t *sealed = key != NULL ? cairn_mem_alloc(mem, room) : NULL;
     uint8_t *header = cairn_mem_alloc(mem, layout.data_begin);
     uint8_t(*checks)[16] = cairn_mem_array(mem, layout.count_pieces, sizeof *checks);
@@ -232,7 +168,7 @@ cairn_status cairn_disk_file_write(const cairn_mem *mem, cairn_file *file, const
     }
     /* The fixed part is associated data of the pieces, and doesn't depend on their checks. */
     cairn_blob_header_write(meta, &layout, marks, runs, (const uint8_t(*)[16])checks, header);
-    if (key != NULL && !cipher_init(&cipher, key, meta, header)) {
+    if (key != NULL && cairn_seal_init(&cipher, key, meta->nonce, header) != CAIRN_OK) {
         status = cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: write", NULL);
         goto out;
     }
@@ -245,7 +181,7 @@ cairn_status cairn_disk_file_write(const cairn_mem *mem, cairn_file *file, const
         status = cairn_io_file_sync(file, reterr);
     }
 out:
-    cipher_release(&cipher);
+    cairn_seal_release(&cipher);
     cairn_mem_array_release(mem, checks, layout.count_pieces, sizeof *checks);
     cairn_mem_release(mem, header, layout.data_begin);
     cairn_mem_release(mem, sealed, room);
