@@ -16,7 +16,7 @@
 #include "cli/term.h"
 #include "serve/serve.h"
 
-enum { API_KEYS_MAX = 256 };
+enum { API_KEYS_MAX = 256, SCRIPT_BYTES_MAX = 256 * 1024 * 1024 };
 
 /* Everything that is made, in the order of making. */
 typedef struct parts {
@@ -26,6 +26,7 @@ typedef struct parts {
     cairn_chat *chat;
     cairn_serve *serve;
     cairn_disk_plan disk;
+    cairn_script *script;
     cairn_buf keys_text, template_text;
     const char *keys[API_KEYS_MAX];
     size_t count_keys;
@@ -79,6 +80,29 @@ static int open_chat(const cairn_serve_settings *s, parts *p)
         CAIRN_LOG(&p->log, WARN, "template",
                   CAIRN_FIELD_STR("message", "the model has no chat template; ChatML is used"));
     }
+    return 0;
+}
+
+/* Answers from a file: told loudly, so that nobody takes them for the model's. */
+static int open_script(const cairn_serve_settings *s, parts *p)
+{
+    if (s->script == NULL)
+        return 0;
+    cairn_error error = {0};
+    cairn_buf text;
+    cairn_buf_init(&text, cairn_mem_default(), SCRIPT_BYTES_MAX);
+    cairn_status status = cairn_io_read_file(cairn_io_posix(), s->script, &text, &error);
+    if (status == CAIRN_OK)
+        status =
+            cairn_script_new(cairn_mem_default(), cairn_buf_str(&text), text.len_bytes, &p->script, &error);
+    cairn_buf_release(&text);
+    if (status != CAIRN_OK) {
+        cairn_term_fail("the script can't be used", &error, "docs/script.md says how it looks.");
+        return 1;
+    }
+    CAIRN_LOG(&p->log, WARN, "script",
+              CAIRN_FIELD_STR("message", "answers come from a script, not from the model"),
+              CAIRN_FIELD_UINT("lines", cairn_script_count(p->script)));
     return 0;
 }
 
@@ -205,6 +229,7 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .api_keys = p->keys,
                                    .count_api_keys = p->count_keys,
                                    .namespace_secret = p->disk.has_secret ? p->disk.secret : NULL,
+                                   .script = p->script,
                                    .flush_ns = (uint64_t)s->flush * 1000000000u,
                                    .progress = show_prefill};
     cairn_error error = {0};
@@ -284,6 +309,7 @@ static void wait_for_end(const sigset_t *signals)
 static void release(parts *p, const cairn_serve_settings *s)
 {
     cairn_serve_stop(p->serve, (uint64_t)s->drain * 1000000000u);
+    cairn_script_free(p->script);
     cairn_chat_close(p->chat);
     cairn_cache_free(p->cache);
     cairn_engine_close(&p->engine);
@@ -311,6 +337,8 @@ int cairn_cmd_serve(int argc, const char **argv)
     cairn_buf_init(&p.keys_text, cairn_mem_default(), 1 << 20);
     cairn_buf_init(&p.template_text, cairn_mem_default(), 4 << 20);
     code = read_keys(&s, &p);
+    if (code == 0)
+        code = open_script(&s, &p);
     if (code == 0)
         code = plan_disk(&s, &p);
     if (code == 0)

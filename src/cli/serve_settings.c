@@ -275,6 +275,13 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .arg = "text|json",
          .words = "text|json",
          .help = "how log lines look (text)"},
+        {.kind = CAIRN_OPTION_HEAD, .name = "debug"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "script",
+         .value = &s->script,
+         .arg = "FILE",
+         .help =
+             "for tests: answers come from this file, all else is real;\ndocs/script.md says how it looks"},
     };
     const cairn_option_set set = {
         .usage = "cairn serve -m FILE [options]",

@@ -12,7 +12,7 @@
 
 /* The values of the options, as they were given. */
 typedef struct cairn_serve_settings {
-    const char *cache_disk, *cache_key;
+    const char *cache_disk, *cache_key, *script;
     const char *model, *alias, *host, *api_key_file, *port_file, *template_file, *template_kwargs, *type_k,
         *type_v;
     const char *slots_text; /* "auto" or a number */

@@ -358,6 +358,22 @@ static void make_sampler(cairn_serve *serve, cairn_job *job, cairn_api_error *er
         cairn_render_error(error, &cause);
 }
 
+/* With --script: what will be answered. */
+static void find_scripted(cairn_serve *serve, cairn_job *job, cairn_api_error *error)
+{
+    if (serve->options.script == NULL)
+        return;
+    const cairn_chat_options options = {.thinking_off = serve->options.thinking_off,
+                                        .kwargs_json = serve->options.template_kwargs_json};
+    const cairn_script_source source = {.vocab = serve->options.vocab,
+                                        .chat = serve->options.chat,
+                                        .options = &options,
+                                        .request = job->json,
+                                        .is_chat = job->chat_prompt != NULL};
+    cairn_script_answer(serve->options.script, job->mem, &source, &job->script, error);
+    job->scripted = true;
+}
+
 static void make_answer(cairn_serve *serve, cairn_job *job, cairn_api_error *error)
 {
     static const char *const prefixes[] = {"chatcmpl-", "cmpl-", "cmpl-"};
@@ -458,6 +474,8 @@ static void generate(cairn_serve *serve, const cairn_http_request *request, cair
     finish_prompt(serve, job, error);
     if (error->http == 0)
         make_sampler(serve, job, error);
+    if (error->http == 0)
+        find_scripted(serve, job, error);
     if (error->http == 0)
         make_answer(serve, job, error);
     if (error->http == 0)

@@ -87,6 +87,9 @@ void cairn_route_props(cairn_serve *serve, const cairn_http_request *request, ca
                   "total_slots", (json_int_t)info->slots, "model_alias", name_json(serve), "chat_template",
                   cairn_json_string(template_text, strlen(template_text)), "build_info", cairn_llama_build(),
                   "cairn", cairn_version(), "cairn_engine", engine);
+    if (serve->options.script != NULL) /* a debug option: see script.h */
+        json_object_set_new(props, "cairn_script",
+                            json_integer((json_int_t)cairn_script_count(serve->options.script)));
     cairn_reply_json(reply, props);
 }
 

@@ -39,6 +39,7 @@ void cairn_job_unref(cairn_job *job)
     cairn_sampler_free(job->sampler);
     cairn_chat_prompt_free(job->chat_prompt);
     cairn_tokens_release(job->mem, &job->tokens);
+    cairn_tokens_release(job->mem, &job->script);
     cairn_recall_release(&job->recall);
     cairn_buf_release(&job->work.sampled);
     cairn_mem_array_release(job->mem, job->boundaries, job->room_boundaries, sizeof *job->boundaries);

@@ -67,6 +67,8 @@ struct cairn_job {
     cairn_surface surface;
     cairn_answer_shape shape; /* zero: that of the surface                                              */
     uint32_t count_client_stops; /* of params.stops; the rest are the template's                        */
+    cairn_tokens script;      /* --script: the answer's tokens, in place of sampled ones                */
+    bool scripted;
     json_t *notes;            /* what was found in the request; NULL: nothing                           */
     cairn_sampler *sampler;
     cairn_answer *answer;

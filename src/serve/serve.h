@@ -18,6 +18,7 @@
 #include "cairn/cairn.h"
 #include "chat/bridge.h"
 #include "engine/llama_vocab.h"
+#include "serve/script.h"
 
 typedef struct cairn_serve cairn_serve;
 
@@ -49,6 +50,7 @@ typedef struct cairn_serve_options {
     const char *const *api_keys;      /* char *[count_api_keys]; none: no key is asked for          */
     size_t count_api_keys;
     const uint8_t *namespace_secret; /* uint8_t[32]: the same namespaces after a restart; NULL: drawn    */
+    cairn_script *script;            /* answers come from it: for tests; NULL: from the model             */
     uint64_t flush_ns;               /* at the end: how long what is on its way to disk may take        */
     /* Called while a long prompt is read, on the scheduler's thread; NULL: not. */
     void (*progress)(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens);

@@ -203,6 +203,26 @@ static cairn_status token_text(const cairn_scheduler_options *o, const cairn_job
     return shown ? cairn_llama_piece(o->vocab, token, true, text, room, ret_bytes) : CAIRN_OK;
 }
 
+/* The next token: sampled, or the script's, which may be over. */
+static cairn_status choose(const cairn_scheduler_options *o, cairn_job *job, bool *ret_over)
+{
+    cairn_job_work *w = &job->work;
+    if (job->scripted) {
+        *ret_over = w->answer_tokens >= job->script.count;
+        if (!*ret_over)
+            w->next = job->script.items[w->answer_tokens];
+    } else {
+        cairn_status status =
+            cairn_sampler_sample(job->sampler, cairn_request_logits(w->request), &w->next, &w->error);
+        if (status == CAIRN_OK)
+            status = cairn_sampler_accept(job->sampler, w->next, true, &w->error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    *ret_over = *ret_over || cairn_llama_is_eog(o->vocab, w->next);
+    return CAIRN_OK;
+}
+
 /* Sample one token and hand its text out. *ret_over: the answer ends here, for the reason *ret_finish. */
 static cairn_status sample(const cairn_scheduler_options *o, cairn_job *job, bool *ret_over,
                            cairn_finish *ret_finish)
@@ -210,16 +230,12 @@ static cairn_status sample(const cairn_scheduler_options *o, cairn_job *job, boo
     cairn_job_work *w = &job->work;
     char text[CAIRN_PIECE_BYTES_MAX];
     uint32_t len_bytes = 0;
-    cairn_status status =
-        cairn_sampler_sample(job->sampler, cairn_request_logits(w->request), &w->next, &w->error);
-    if (status == CAIRN_OK)
-        status = cairn_sampler_accept(job->sampler, w->next, true, &w->error);
+    cairn_status status = choose(o, job, ret_over);
     if (status != CAIRN_OK)
         return status;
     w->answer_tokens++;
     w->last_ns = now_ns(o);
-    if (cairn_llama_is_eog(o->vocab, w->next)) {
-        *ret_over = true;
+    if (*ret_over) {
         *ret_finish = CAIRN_FINISH_STOP;
         return CAIRN_OK;
     }
