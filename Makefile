@@ -8,6 +8,8 @@ MODEL ?=
 PORT ?= 8080
 TESTS ?=
 ARGS ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CAIRN_LLAMA ?= $(if $(filter x86_64,$(shell uname -m)),npm,source)
 CONFIGURE = cmake -DCAIRN_LLAMA=$(CAIRN_LLAMA)
@@ -16,7 +18,7 @@ SELECT = $(if $(TESTS),-R '$(TESTS)')
 export MODEL PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help architectures setup build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh format format-check tidy clean screenshots
+.PHONY: help architectures setup build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh test-deb install uninstall deb format format-check tidy clean screenshots
 
 help:
 	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
@@ -32,6 +34,8 @@ help:
 	@echo 'make test-tsan    all tests with the thread sanitizer'
 	@echo 'make screenshots  pictures of the page into docs/images (needs chromium)'
 	@echo 'make test-fresh   demo and test in a minimal Debian 12 made for it (needs root and debootstrap)'
+	@echo 'make install      PREFIX=/usr/local DESTDIR=: program, library, man pages, completions; make uninstall takes them away'
+	@echo 'make deb          Debian packages into build/deb (make test-deb tries them in a Debian 12 made for it)'
 	@echo 'make format       apply clang-format-14      make tidy    run clang-tidy-14'
 	@echo 'make clean        remove build/ (the npm packages stay)'
 
@@ -45,6 +49,25 @@ build: setup
 build-release: setup
 	@$(CONFIGURE) -DBUILD_TESTING=OFF --preset release
 	@cmake --build --preset release -j $(JOBS)
+
+# Nothing is fetched or built as root when `make build-release` was run before.
+install:
+	@if [ ! -x build/release/bin/cairn ]; then $(MAKE) --no-print-directory build-release; fi
+	@$(CONFIGURE) -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX='$(PREFIX)' --preset release >/dev/null
+	@cmake --build --preset release -j $(JOBS)
+	@tools/install build/release '$(PREFIX)' '$(DESTDIR)'
+
+uninstall:
+	@tools/uninstall '$(PREFIX)' '$(DESTDIR)'
+
+deb: setup
+	@$(CONFIGURE) -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=/usr --preset release
+	@cmake --build --preset release -j $(JOBS)
+	@cd build/release && cpack -G DEB -B ../deb | grep -v '^CPack: -'
+	@ls -l build/deb/*.deb
+
+test-deb: deb
+	@tools/test-deb
 
 demo: build-release
 	@tools/demo

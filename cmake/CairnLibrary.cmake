@@ -2,7 +2,10 @@
 #
 #   bin/cairn   lib/libcairn.{a,so}   include/cairn/*.h   lib/pkgconfig/cairn.pc
 #   lib/cairn/  llama.cpp's libraries when they came from npm; the program finds them by $ORIGIN/../lib/cairn
-#   share/cairn/models  templates and vocabularies
+#   share/cairn/models  what `cairn model synth` is made from: a vocabulary and chat templates
+#   share/doc, share/man, completions (CairnDocs), lib/systemd/system/cairn.service
+#
+# Components: `program` and `library`; CairnPackage makes a Debian package of each.
 
 set(cairn_parts)
 set(cairn_part_deps)
@@ -32,15 +35,22 @@ if(cairn_parts)
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT library)
 endif()
 
+# From its own folder, so that an installed folder may be moved.
+file(RELATIVE_PATH cairn_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/cairn.pc.in ${PROJECT_BINARY_DIR}/cairn.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/cairn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/cairn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library FILES_MATCHING PATTERN "*.h")
-install(FILES LICENSE THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libcairn-dev RENAME copyright COMPONENT library)
 
 if(TARGET cairn)
   set_target_properties(cairn PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/cairn;$ORIGIN/../lib/cairn")
   install(TARGETS cairn RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
-  install(DIRECTORY ${CAIRN_LLAMA_SRC}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/cairn COMPONENT program)
+  install(FILES ${CAIRN_LLAMA_SRC}/models/ggml-vocab-qwen35.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/cairn/models
+          COMPONENT program)
+  install(DIRECTORY ${CAIRN_LLAMA_SRC}/models/templates DESTINATION ${CMAKE_INSTALL_DATADIR}/cairn/models
+          COMPONENT program FILES_MATCHING PATTERN "*.jinja")
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT program)
+  install(FILES THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
   if(CAIRN_LLAMA STREQUAL "npm")
     install(DIRECTORY ${CAIRN_LLAMA_LIB_DIR}/ DESTINATION lib/cairn COMPONENT program FILES_MATCHING PATTERN "lib*.so")
   elseif(CAIRN_LLAMA STREQUAL "source")

@@ -7,6 +7,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The number in a one-line file; UINT64_MAX when there is none ("max") or no file. */
@@ -51,4 +53,22 @@ unsigned cairn_machine_processors(void)
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (unsigned)online : 1;
+}
+
+bool cairn_machine_beside(const char *relative, char *out, size_t room)
+{
+    char program[4096];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n <= 0) {
+        return false;
+    }
+    program[n] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash == NULL) {
+        return false;
+    }
+    *slash = '\0';
+    int written = snprintf(out, room, "%s/%s", program, relative);
+    struct stat st;
+    return written > 0 && (size_t)written < room && stat(out, &st) == 0 && S_ISDIR(st.st_mode);
 }

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "base/machine.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/term.h"
 #include "engine/synth.h"
 
-enum { CHOICES_MAX = 64 };
+enum { CHOICES_MAX = 64, MODELS_DIR_BYTES = 4096 };
 
 static bool show_progress(uint64_t done_bytes, uint64_t total_bytes, void *ctx)
 {
@@ -97,7 +98,10 @@ static int synth(int argc, const char **argv)
         return cairn_term_usage("model synth", "unexpected argument; the file is given with -o");
     if (output == NULL)
         return cairn_term_usage("model synth", "the file to write is missing: -o FILE");
-    cairn_synth_options what = {.arch = arch, .size = size, .seed = (uint64_t)seed};
+    char models[MODELS_DIR_BYTES];
+    bool installed = cairn_machine_beside("../share/cairn/models", models, sizeof models);
+    cairn_synth_options what = {
+        .arch = arch, .size = size, .seed = (uint64_t)seed, .models_dir = installed ? models : NULL};
     cairn_error error = {0};
     cairn_status status = cairn_synth_write(&what, output, show_progress, NULL, &error);
     cairn_term_progress("%s", "");

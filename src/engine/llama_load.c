@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "ggml-backend.h"
 #include "llama.h"
 
@@ -112,22 +113,6 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* <folder of the program>/../lib/cairn */
-static bool installed_dir(char *out, size_t room)
-{
-    char exe[PATH_BYTES];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n <= 0)
-        return false;
-    exe[n] = '\0';
-    char *slash = strrchr(exe, '/');
-    if (!slash)
-        return false;
-    *slash = '\0';
-    int written = snprintf(out, room, "%s/../lib/cairn", exe);
-    return written > 0 && (size_t)written < room && is_folder(out);
-}
-
 static bool try_backends(const char *dir)
 {
     if (!dir || dir[0] == '\0' || !is_folder(dir))
@@ -138,7 +123,7 @@ static bool try_backends(const char *dir)
 
 cairn_status cairn_llama_backends_load(cairn_error *reterr)
 {
-    char installed[PATH_BYTES + 64];
+    char installed[PATH_BYTES];
     cairn_status status = CAIRN_OK;
     pthread_mutex_lock(&load_lock);
     if (!backends_loaded) {
@@ -146,7 +131,7 @@ cairn_status cairn_llama_backends_load(cairn_error *reterr)
         llama_backend_init();
         if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) != NULL ||
             try_backends(getenv("CAIRN_LLAMA_LIB_DIR")) ||
-            (installed_dir(installed, sizeof installed) && try_backends(installed)) ||
+            (cairn_machine_beside("../lib/cairn", installed, sizeof installed) && try_backends(installed)) ||
             try_backends(CAIRN_LLAMA_LIB_DIR_DEFAULT))
             backends_loaded = true;
         else

@@ -55,6 +55,16 @@ static void machine_has_memory_and_a_processor(void **state)
     assert_true(cairn_machine_processors() >= 1);
 }
 
+static void folders_beside_the_program_are_found(void **state)
+{
+    (void)state;
+    char path[4096];
+    assert_true(cairn_machine_beside("..", path, sizeof path));
+    assert_string_equal(path + strlen(path) - 3, "/..");
+    assert_false(cairn_machine_beside("../no/such/folder", path, sizeof path));
+    assert_false(cairn_machine_beside(".", path, 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -62,6 +72,7 @@ int main(void)
         cmocka_unit_test(virtual_clock_moves_only_when_told),
         cmocka_unit_test(times_print_as_rfc3339),
         cmocka_unit_test(machine_has_memory_and_a_processor),
+        cmocka_unit_test(folders_beside_the_program_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

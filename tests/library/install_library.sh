@@ -9,7 +9,6 @@ shift 4
 to=$build/tests/library/installed
 rm -rf "$to"
 cmake --install "$build" --prefix "$to" --component library >/dev/null
-sed -i "s|^prefix=.*|prefix=$to|" "$to/$libdir/pkgconfig/cairn.pc"
 PKG_CONFIG_PATH=$to/$libdir/pkgconfig
 export PKG_CONFIG_PATH
 
