@@ -86,6 +86,9 @@ static cairn_status after_piece(cairn_request *request, const cairn_piece *piece
         cairn_record_read(request, piece->begin, request->length, cost_ns);
         event.kind = CAIRN_EVENT_READ;
         event.position = request->length;
+        if (request->cache->keeper != NULL) {
+            cairn_keeper_saw_read(request->cache->keeper, piece->count, share_ns);
+        }
     } else {
         request->answer_next++;
         cairn_record_answered(request, cost_ns);

@@ -115,6 +115,9 @@ cairn_status cairn_request_plan(cairn_request *request, uint32_t slot, cairn_err
     request->logits_there = false;
     request->phase = CAIRN_PHASE_RESTORE;
     cache->active[request->slot] = request;
+    if (cache->keeper != NULL) {
+        cairn_keeper_note(cache->keeper, request->slot);
+    }
     cairn_record_decision(request);
     if (status == CAIRN_OK) {
         status = cairn_request_take_list(request, actions, count, reterr);
@@ -227,6 +230,9 @@ cairn_status cairn_cache_step(cairn_cache *cache, cairn_request *const *requests
     cairn_status worst = CAIRN_OK;
     uint32_t decoding = 0;
     cache->steps++;
+    if (cache->keeper != NULL) { /* what the step before gave is with the clients now */
+        cairn_keeper_behind(cache->keeper);
+    }
     for (uint32_t i = 0; i < count; i++) {
         cairn_request *request = requests[i];
         if (request->cache != cache || request->step_seen == cache->steps) {

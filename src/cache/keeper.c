@@ -30,7 +30,8 @@ uint64_t cairn_keeper_buffer_bytes(cairn_engine *engine)
     uint64_t tokens = (KEEPER_JOBS + 1) * (uint64_t)engine->info.slot_tokens_max * sizeof(cairn_token) +
                       KEEPER_JOBS * (uint64_t)engine->info.slot_tokens_max * CAIRN_BLOB_MARK_BYTES;
     return sizeof(cairn_keeper) + KEEPER_JOBS * payload_room(engine) + tokens +
-           CAIRN_KEEPER_FOUND_MAX * sizeof(cairn_disk_found);
+           (CAIRN_KEEPER_FOUND_MAX + KEEPER_COVERED_MAX) * sizeof(cairn_disk_found) +
+           KEEPER_KNOWN * sizeof(uint64_t);
 }
 
 static bool buffers_new(cairn_keeper *keeper, uint32_t slots)
@@ -41,8 +42,11 @@ static bool buffers_new(cairn_keeper *keeper, uint32_t slots)
     keeper->positions = cairn_mem_array(keeper->mem, keeper->digests_room, sizeof *keeper->positions);
     keeper->digests = cairn_mem_array(keeper->mem, keeper->digests_room, sizeof *keeper->digests);
     keeper->found = cairn_mem_array(keeper->mem, CAIRN_KEEPER_FOUND_MAX, sizeof *keeper->found);
+    keeper->covered = cairn_mem_array(keeper->mem, KEEPER_COVERED_MAX, sizeof *keeper->covered);
+    keeper->known = cairn_mem_array(keeper->mem, KEEPER_KNOWN, sizeof *keeper->known);
     bool fine = keeper->slots != NULL && keeper->tokens != NULL && keeper->positions != NULL &&
-                keeper->digests != NULL && keeper->found != NULL;
+                keeper->digests != NULL && keeper->found != NULL && keeper->covered != NULL &&
+                keeper->known != NULL;
     for (int i = 0; i < KEEPER_JOBS && fine; i++) {
         keeper->jobs[i].tokens = cairn_mem_array(keeper->mem, keeper->tokens_room, sizeof(cairn_token));
         keeper->jobs[i].payload = cairn_mem_alloc(keeper->mem, keeper->payload_room);
@@ -125,6 +129,8 @@ void cairn_keeper_free(cairn_keeper *keeper)
         cairn_mem_array_release(keeper->mem, keeper->jobs[i].marks, keeper->tokens_room,
                                 sizeof *keeper->jobs[i].marks);
     }
+    cairn_mem_array_release(keeper->mem, keeper->known, KEEPER_KNOWN, sizeof *keeper->known);
+    cairn_mem_array_release(keeper->mem, keeper->covered, KEEPER_COVERED_MAX, sizeof *keeper->covered);
     cairn_mem_array_release(keeper->mem, keeper->found, CAIRN_KEEPER_FOUND_MAX, sizeof *keeper->found);
     cairn_mem_array_release(keeper->mem, keeper->digests, keeper->digests_room, sizeof *keeper->digests);
     cairn_mem_array_release(keeper->mem, keeper->positions, keeper->digests_room, sizeof *keeper->positions);
@@ -144,8 +150,18 @@ void cairn_keeper_note(cairn_keeper *keeper, uint32_t slot)
     keeper->slots[slot].noted = true;
     keeper->slots[slot].next_block = 0;
     keeper->slots[slot].rows_done = false;
+    keeper->slots[slot].looked_end = 0;
     keeper->sweeping = true;
     keeper->sweep = 0;
+}
+
+void cairn_keeper_look_again(cairn_keeper *keeper)
+{
+    memset(keeper->known, 0, KEEPER_KNOWN * sizeof *keeper->known);
+    for (uint32_t slot = 0; slot < keeper->cache->engine->info.slots; slot++) {
+        keeper->slots[slot] = (keeper_slot){0};
+        cairn_keeper_note(keeper, slot);
+    }
 }
 
 void cairn_keeper_saw_read(cairn_keeper *keeper, uint32_t tokens, uint64_t cost_ns)
@@ -155,13 +171,23 @@ void cairn_keeper_saw_read(cairn_keeper *keeper, uint32_t tokens, uint64_t cost_
     }
 }
 
+/* Is there more of a slot that a request uses than when it was looked at last? */
+static bool grown(const cairn_keeper *keeper, uint32_t slot)
+{
+    const keeper_slot *kept = &keeper->slots[slot];
+    cairn_core_slot_path path;
+    return cairn_core_slot_path_get(keeper->cache->core, slot, &path) &&
+           (path.length < kept->looked_end || path.length >= kept->looked_end + KEEPER_GROWN_TOKENS);
+}
+
 bool cairn_keeper_work(cairn_keeper *keeper)
 {
     uint32_t slots = keeper->cache->engine->info.slots;
     cairn_keeper_settle(keeper);
     for (uint32_t slot = 0; slot < slots; slot++) {
         keeper_slot *kept = &keeper->slots[slot];
-        if (!kept->noted || keeper->cache->active[slot] != NULL) {
+        bool active = keeper->cache->active[slot] != NULL;
+        if (!kept->noted || (active && !grown(keeper, slot))) {
             continue;
         }
         keeper_job *job = cairn_keeper_job_take(keeper);
@@ -171,13 +197,43 @@ bool cairn_keeper_work(cairn_keeper *keeper)
         if (cairn_keeper_slot_keep(keeper, slot, job)) {
             return true;
         }
-        kept->noted = false;
+        kept->noted = active;
     }
     if (!keeper->sweeping) {
         return false;
     }
     keeper_job *job = cairn_keeper_job_take(keeper);
     return job != NULL && cairn_keeper_sweep(keeper, job);
+}
+
+/* Does somebody wait for the next token of an answer? */
+static bool answering(const cairn_cache *cache)
+{
+    for (uint32_t slot = 0; slot < cache->engine->info.slots; slot++) {
+        const cairn_request *request = cache->active[slot];
+        if (request != NULL &&
+            (request->phase == CAIRN_PHASE_READY || request->phase == CAIRN_PHASE_DECODE)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void cairn_keeper_behind(cairn_keeper *keeper)
+{
+    cairn_cache *cache = keeper->cache;
+    uint64_t begin_ns = cairn_cache_now_ns(cache);
+    if (begin_ns < keeper->behind_ns) {
+        return;
+    }
+    keeper->behind = true;
+    uint64_t copies = keeper->copies;
+    while (cairn_keeper_work(keeper) && keeper->copies == copies) {
+    }
+    keeper->behind = false;
+    uint64_t cost_ns = cairn_cache_now_ns(cache) - begin_ns;
+    keeper->behind_ns =
+        begin_ns + cost_ns * (uint64_t)(answering(cache) ? KEEPER_PART_ANSWERING : KEEPER_PART_READING);
 }
 
 bool cairn_keeper_noted(const cairn_keeper *keeper)
@@ -204,10 +260,7 @@ void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space)
     (void)pthread_mutex_unlock(&keeper->lock);
     (void)!cairn_disk_forget(keeper->disk, space, NULL);
     /* Other namespaces' paths are looked at again; of this one the core knows nothing any more. */
-    for (uint32_t slot = 0; slot < keeper->cache->engine->info.slots; slot++) {
-        keeper->slots[slot] = (keeper_slot){0};
-        cairn_keeper_note(keeper, slot);
-    }
+    cairn_keeper_look_again(keeper);
 }
 
 void cairn_keeper_stats_get(cairn_keeper *keeper, cairn_cache_disk_stats *ret_stats)

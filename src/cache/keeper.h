@@ -1,8 +1,9 @@
 /*
  * keeper - keeps on disk what the slots hold, and brings it back for a prompt that wants it.
  *
- *   out   a request ended --> its slot's path in blocks of rows, then its states --> writer thread --> tier_disk
- *         (in idle moments, a block at a time; a block that is on disk already is a look-up)
+ *   out   a slot's path in blocks of rows, then its states --> writer thread --> tier_disk
+ *         (a block at a time: in idle moments, and at a bounded pace beside requests; a block that is on disk already
+ *         is a look-up)
  *   in    a prompt comes --> blobs on its path --> ADOPT --> FETCH, one a step --> the core plans with them
  *
  * The rows of a path are kept in blocks that begin at multiples of BLOCK tokens, so that the same path gives the same
@@ -59,6 +60,13 @@ void cairn_keeper_saw_read(cairn_keeper *keeper, uint32_t tokens, uint64_t cost_
  * Gives    true: there is more to do now; false: all is kept, or the writer has its hands full
  */
 bool cairn_keeper_work(cairn_keeper *keeper);
+
+/*
+ * The same between two decodes of a server that has no idle moment, one piece at most. All that is done here is copying
+ * out of the engine and pointers: no file, no index, no digest of a blob. It is done so seldom that it takes at most a tenth
+ * of the time that passes, a fiftieth where an answer is being written.
+ */
+void cairn_keeper_behind(cairn_keeper *keeper);
 
 /* Is there a slot whose path was not looked at to its end? Is the writer busy? */
 bool cairn_keeper_noted(const cairn_keeper *keeper);

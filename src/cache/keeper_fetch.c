@@ -219,6 +219,9 @@ void cairn_keeper_seek(cairn_keeper *keeper, const cairn_prompt *prompt, uint32_
         count == 0) {
         return;
     }
+    for (uint32_t i = 0; i < count; i++) {
+        cairn_keeper_know(keeper, keeper->found[i].row.name);
+    }
     bool chosen = choose(keeper, prompt, count, resume, ret_fetch);
     if (chosen) {
         adopt(keeper, prompt, ret_fetch);

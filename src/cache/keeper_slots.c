@@ -1,8 +1,13 @@
 /*
  * keeper_slots - what a slot holds, piece by piece, into jobs: blocks of rows, then states.
  *
- * The engine's thread copies rows out of the engine; everything else of a job is pointers and a path's tokens.
+ * The engine's thread copies rows and live states out of the engine; everything else of a job is a pinned blob and the
+ * path's tokens.
+ *
+ *   idle slot     | block | block | block | rest |* states, the one at its end too
+ *   active slot   | block | block | block | ...   * states that are stored, no more than one for FRONT_S of reading
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "cache/keeper_internal.h"
@@ -56,10 +61,22 @@ static bool block_runs(cairn_keeper *keeper, uint32_t slot, uint32_t begin, uint
 /* The job's payload is what the slot gave. */
 static void job_start(cairn_keeper *keeper, uint32_t slot, const char *name, keeper_job *job)
 {
+    keeper->copies++;
     job->slot = slot;
     job->blob = 0;
     job->bytes = job->payload;
-    cairn_keeper_start(keeper, name, job);
+    memcpy(job->name, name, sizeof job->name);
+    cairn_keeper_start(keeper, job);
+}
+
+/* Does the path in hand, of `length` tokens, go through `path` at `position`? */
+static bool path_passes(cairn_keeper *keeper, uint32_t length, uint32_t position,
+                        const cairn_path_digest *path)
+{
+    cairn_path_digest now;
+    return position <= length &&
+           cairn_path_digests(&keeper->root, keeper->tokens, length, &position, 1, &now, NULL) == CAIRN_OK &&
+           cairn_path_digest_equal(&now, path);
 }
 
 /* When this last block continues the one that was kept last, that one's file can go. */
@@ -68,13 +85,9 @@ static void tail_replace(cairn_keeper *keeper, keeper_slot *kept, keeper_job *jo
     const cairn_blob_meta *meta = &job->meta;
     job->replaces[0] = '\0';
     bool partial = kept->tail_end % CAIRN_KEEPER_BLOCK_TOKENS != 0;
-    if (partial && kept->tail_end > meta->begin && kept->tail_end < meta->end) {
-        cairn_path_digest then;
-        if (cairn_path_digests(&keeper->root, keeper->tokens, meta->end, &kept->tail_end, 1, &then, NULL) ==
-                CAIRN_OK &&
-            cairn_path_digest_equal(&then, &kept->tail_path)) {
-            memcpy(job->replaces, kept->tail_name, sizeof job->replaces);
-        }
+    if (partial && kept->tail_end > meta->begin && kept->tail_end < meta->end &&
+        path_passes(keeper, meta->end, kept->tail_end, &kept->tail_path)) {
+        memcpy(job->replaces, kept->tail_name, sizeof job->replaces);
     }
     kept->tail_end = meta->end;
     kept->tail_path = meta->path_end;
@@ -125,22 +138,56 @@ static bool block_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slo
 static bool rows_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot_path *path, keeper_job *job)
 {
     keeper_slot *kept = &keeper->slots[slot];
-    uint32_t blocks = (path->length + CAIRN_KEEPER_BLOCK_TOKENS - 1) / CAIRN_KEEPER_BLOCK_TOKENS;
+    bool grows = keeper->cache->active[slot] != NULL;
+    uint32_t rest = grows ? 0 : CAIRN_KEEPER_BLOCK_TOKENS - 1;
+    uint32_t blocks = (path->length + rest) / CAIRN_KEEPER_BLOCK_TOKENS;
     while (keeper->cache->engine->info.rows_move && kept->next_block < blocks) {
         if (block_keep(keeper, slot, path, kept->next_block++, job)) {
             return true;
         }
     }
-    kept->rows_done = true;
+    kept->rows_done = !grows;
     return false;
 }
 
 /* Is it worth its bytes on disk? What anchors a conversation is, whatever it is expected to save. */
-static bool state_wanted(const cairn_core_path_state *state, uint32_t index)
+static bool state_wanted(const cairn_core_path_state *state)
 {
     const uint16_t always = CAIRN_BOUNDARY_SYSTEM_END | CAIRN_BOUNDARY_LAST_USER | CAIRN_BOUNDARY_OPENER |
                             CAIRN_BOUNDARY_MARK | CAIRN_BOUNDARY_BRANCH;
-    return index < 2 || (state->boundary.kinds & always) != 0 || state->saving_ms >= STATE_SAVING_MS;
+    return (state->boundary.kinds & always) != 0 || state->saving_ms >= STATE_SAVING_MS;
+}
+
+/* Was so much read since the last state that is kept that this one, whose rows were handed over, is to be, too? */
+static bool front_wanted(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot_path *path,
+                         const cairn_core_path_state *state)
+{
+    const keeper_slot *kept = &keeper->slots[slot];
+    if (keeper->cache->engine->info.rows_move &&
+        state->position / CAIRN_KEEPER_BLOCK_TOKENS > kept->next_block) {
+        return false;
+    }
+    bool on_path = path_passes(keeper, path->length, kept->front_end, &kept->front_path);
+    uint32_t since = on_path ? kept->front_end : 0;
+    return state->position > since &&
+           (state->position - since) * keeper->read_ns_token >= KEEPER_FRONT_S * 1e9;
+}
+
+/* The job's state is kept. One that is only a front takes the place of the front before; a wanted one stays. */
+static void front_move(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot_path *path, keeper_job *job,
+                       const char *front_name)
+{
+    keeper_slot *kept = &keeper->slots[slot];
+    bool on_path = path_passes(keeper, path->length, kept->front_end, &kept->front_path);
+    if (on_path && kept->front_end >= job->meta.end) {
+        return;
+    }
+    if (on_path) {
+        memcpy(job->replaces, kept->front_name, sizeof job->replaces);
+    }
+    kept->front_end = job->meta.end;
+    kept->front_path = job->meta.path_end;
+    (void)snprintf(kept->front_name, sizeof kept->front_name, "%s", front_name);
 }
 
 /* Describe a state for the disk, and say whether it is to be written. */
@@ -183,32 +230,44 @@ static bool live_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot
     return true;
 }
 
+/* Lend the job the state's bytes as memory has them. */
+static bool state_lent(cairn_keeper *keeper, const cairn_core_path_state *state, keeper_job *job)
+{
+    if (cairn_tier_ram_pin_unread(keeper->cache->ram, state->blob, &job->bytes, &job->meta.payload_bytes,
+                                  &job->digest, NULL) != CAIRN_OK) {
+        return false;
+    }
+    job->blob = state->blob;
+    job->covered = false;
+    job->value = (state->saving_ms + 1.0) / (double)job->meta.payload_bytes;
+    return true;
+}
+
 static bool states_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot_path *path,
                         keeper_job *job)
 {
-    cairn_cache *cache = keeper->cache;
     cairn_core_path_state states[KEEPER_STATES_MAX];
-    uint32_t count = cairn_core_slot_states(cache->core, slot, states, KEEPER_STATES_MAX);
+    bool grows = keeper->cache->active[slot] != NULL;
+    uint32_t count = cairn_core_slot_states(keeper->cache->core, slot, states, KEEPER_STATES_MAX);
     count = count < KEEPER_STATES_MAX ? count : KEEPER_STATES_MAX;
     for (uint32_t i = 0; i < count; i++) {
-        const uint8_t *bytes;
-        uint64_t size;
         char name[CAIRN_BLOB_NAME_BYTES];
-        if (!state_wanted(&states[i], i) || !state_missing(keeper, path, &states[i], job, name) ||
-            cairn_tier_ram_pin(cache->ram, states[i].blob, &bytes, &size, NULL) != CAIRN_OK) {
+        bool wanted = state_wanted(&states[i]) || (!grows && i < 2);
+        if (!wanted && !(grows && front_wanted(keeper, slot, path, &states[i]))) {
             continue;
         }
-        bool fits = size <= keeper->payload_room;
-        if (fits) {
-            memcpy(job->payload, bytes, size);
+        bool missing = state_missing(keeper, path, &states[i], job, name);
+        if (missing && !state_lent(keeper, &states[i], job)) {
+            continue;
         }
-        cairn_tier_ram_unpin(cache->ram, states[i].blob);
-        if (fits) {
-            job->meta.payload_bytes = size;
-            job->value = (states[i].saving_ms + 1.0) / (double)size;
-            job_start(keeper, slot, name, job);
-            return true;
+        front_move(keeper, slot, path, job, wanted ? "" : name);
+        if (!missing) {
+            continue;
         }
+        job->slot = slot;
+        memcpy(job->name, name, sizeof job->name);
+        cairn_keeper_start(keeper, job);
+        return true;
     }
     return false;
 }
@@ -219,6 +278,13 @@ bool cairn_keeper_slot_keep(cairn_keeper *keeper, uint32_t slot, keeper_job *job
     if (!path_load(keeper, slot, &path)) {
         return false;
     }
-    return (!keeper->slots[slot].rows_done && rows_keep(keeper, slot, &path, job)) ||
-           live_keep(keeper, slot, &path, job) || states_keep(keeper, slot, &path, job);
+    bool grows = keeper->cache->active[slot] != NULL;
+    bool rows_left = !keeper->slots[slot].rows_done;
+    bool used = grows ? states_keep(keeper, slot, &path, job) || rows_keep(keeper, slot, &path, job)
+                      : (rows_left && rows_keep(keeper, slot, &path, job)) ||
+                            live_keep(keeper, slot, &path, job) || states_keep(keeper, slot, &path, job);
+    if (!used) {
+        keeper->slots[slot].looked_end = path.length;
+    }
+    return used;
 }

@@ -1,34 +1,14 @@
 /*
  * keeper_sweep - what memory holds of paths that no slot holds any more: displaced before the keeper came to them.
  *
- * A blob of memory is written as it is, pinned while the writer reads it. Rows that the disk has in other pieces
- * (blocks of the time when a slot held them) are not written again.
+ * A blob of memory is written as it is, pinned while the writer reads it. Whether the disk has it already, rows perhaps in
+ * other pieces (blocks of the time when a slot held them), the writer finds out.
  */
 #include <string.h>
 
 #include "cache/keeper_internal.h"
 
 enum { STATE_SAVING_MS = 100 };
-
-/* Do blobs on disk cover rows [begin, end) of the path in hand? */
-static bool rows_covered(cairn_keeper *keeper, const cairn_core_stored *stored)
-{
-    uint32_t count = 0, at = stored->begin;
-    if (cairn_disk_find(keeper->disk, &stored->space, keeper->tokens, stored->end, keeper->found,
-                        CAIRN_KEEPER_FOUND_MAX, &count, NULL) != CAIRN_OK) {
-        return false;
-    }
-    for (uint32_t before = at + 1; at != before && at < stored->end;) {
-        before = at;
-        for (uint32_t i = 0; i < count; i++) {
-            const cairn_disk_found *item = &keeper->found[i];
-            if (item->row.meta.kind == CAIRN_BLOB_ROWS && item->row.meta.begin <= at && item->use_end > at) {
-                at = item->use_end;
-            }
-        }
-    }
-    return at >= stored->end;
-}
 
 static bool rows_described(cairn_keeper *keeper, uint32_t item, keeper_job *job)
 {
@@ -54,12 +34,9 @@ static bool state_worth_it(const cairn_core_stored *stored)
     return (stored->boundary.kinds & always) != 0 || stored->saving_ms >= STATE_SAVING_MS;
 }
 
-/* Describe the blob. False: it isn't for the disk, or there already. */
-static bool described(cairn_keeper *keeper, uint32_t item, const cairn_core_stored *stored, keeper_job *job,
-                      char ret_name[CAIRN_BLOB_NAME_BYTES])
+/* Describe the blob. False: it isn't for the disk. */
+static bool described(cairn_keeper *keeper, uint32_t item, const cairn_core_stored *stored, keeper_job *job)
 {
-    uint32_t at[2] = {stored->begin, stored->end};
-    cairn_path_digest digests[2];
     if (stored->end > keeper->tokens_room || (!stored->rows && !state_worth_it(stored))) {
         return false;
     }
@@ -71,14 +48,24 @@ static bool described(cairn_keeper *keeper, uint32_t item, const cairn_core_stor
                                   .cut_digest = stored->digest,
                                   .boundary = stored->boundary};
     cairn_core_stored_tokens(keeper->cache->core, item, keeper->tokens);
-    if (cairn_disk_root(keeper->disk, &stored->space, &keeper->root, NULL) != CAIRN_OK ||
-        cairn_path_digests(&keeper->root, keeper->tokens, stored->end, at, 2, digests, NULL) != CAIRN_OK) {
+    return !stored->rows || rows_described(keeper, item, job);
+}
+
+/* Lend the job the blob's bytes as memory has them. */
+static bool lent(cairn_keeper *keeper, uint32_t item, const cairn_core_stored *stored, keeper_job *job)
+{
+    if (cairn_tier_ram_pin_unread(keeper->cache->ram, stored->blob, &job->bytes, &job->meta.payload_bytes,
+                                  &job->digest, NULL) != CAIRN_OK) {
         return false;
     }
-    job->meta.path_begin = digests[0];
-    job->meta.path_end = digests[1];
-    return (!stored->rows || rows_described(keeper, item, job)) &&
-           !cairn_keeper_has(keeper, &job->meta, ret_name) && !(stored->rows && rows_covered(keeper, stored));
+    double tokens = stored->rows ? stored->end - stored->begin : CAIRN_KEEPER_BLOCK_TOKENS;
+    job->value = keeper->read_ns_token * 1e-6 * tokens / (double)job->meta.payload_bytes;
+    job->name[0] = job->replaces[0] = '\0';
+    job->covered = stored->rows;
+    job->slot = KEEPER_NO_SLOT;
+    job->item = item;
+    job->blob = stored->blob;
+    return true;
 }
 
 bool cairn_keeper_sweep(cairn_keeper *keeper, keeper_job *job)
@@ -86,23 +73,14 @@ bool cairn_keeper_sweep(cairn_keeper *keeper, keeper_job *job)
     cairn_cache *cache = keeper->cache;
     for (uint32_t i = 0; i < KEEPER_SWEEP_AT_ONCE; i++) {
         cairn_core_stored stored;
-        char name[CAIRN_BLOB_NAME_BYTES];
         uint32_t item = cairn_core_stored_next(cache->core, keeper->sweep, &stored);
         keeper->sweep = item;
         if (item == 0) {
             keeper->sweeping = false;
             return false;
         }
-        bool wanted = described(keeper, item, &stored, job, name);
-        if (wanted && cairn_tier_ram_pin(cache->ram, stored.blob, &job->bytes, &job->meta.payload_bytes,
-                                         NULL) == CAIRN_OK) {
-            double tokens = stored.rows ? stored.end - stored.begin : CAIRN_KEEPER_BLOCK_TOKENS;
-            job->value = keeper->read_ns_token * 1e-6 * tokens / (double)job->meta.payload_bytes;
-            job->replaces[0] = '\0';
-            job->slot = KEEPER_NO_SLOT;
-            job->item = item;
-            job->blob = stored.blob;
-            cairn_keeper_start(keeper, name, job);
+        if (described(keeper, item, &stored, job) && lent(keeper, item, &stored, job)) {
+            cairn_keeper_start(keeper, job);
             cairn_core_stored_kept(cache->core, item, stored.blob, true);
             return true;
         }

@@ -40,23 +40,57 @@ static cairn_status job_digests(cairn_keeper *keeper, keeper_job *job, cairn_err
     return status;
 }
 
-static void job_write(cairn_keeper *keeper, keeper_job *job)
+/* Do blobs on disk cover the job's rows already? */
+static bool rows_covered(cairn_keeper *keeper, const keeper_job *job)
 {
-    char name[CAIRN_BLOB_NAME_BYTES];
-    cairn_error error = {0};
-    bool rows = job->meta.kind == CAIRN_BLOB_ROWS, again = false;
-    cairn_status status = job_digests(keeper, job, &error);
-    if (status == CAIRN_OK) {
-        status = cairn_disk_put(keeper->disk, &job->meta,
-                                rows ? (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])job->marks : NULL,
-                                rows ? job->runs : NULL, job->bytes, job->value, name, &error);
+    uint32_t count = 0, at = job->meta.begin;
+    if (cairn_disk_find(keeper->disk, &job->meta.space, job->tokens, job->meta.end, keeper->covered,
+                        KEEPER_COVERED_MAX, &count, NULL) != CAIRN_OK) {
+        return false;
     }
-    if (status == CAIRN_OK && job->replaces[0] != '\0' && strcmp(job->replaces, name) != 0) {
+    for (uint32_t before = at + 1; at != before && at < job->meta.end;) {
+        before = at;
+        for (uint32_t i = 0; i < count; i++) {
+            const cairn_disk_found *item = &keeper->covered[i];
+            if (item->row.meta.kind == CAIRN_BLOB_ROWS && item->row.meta.begin <= at && item->use_end > at) {
+                at = item->use_end;
+            }
+        }
+    }
+    return at >= job->meta.end;
+}
+
+/* Is there nothing to write? Rows are there in other pieces, or the blob was damaged in memory. */
+static bool job_void(cairn_keeper *keeper, const keeper_job *job)
+{
+    return (job->covered && rows_covered(keeper, job)) ||
+           (job->blob != 0 && cairn_tier_ram_digest(job->bytes, job->meta.payload_bytes) != job->digest);
+}
+
+static cairn_status job_put(cairn_keeper *keeper, keeper_job *job, cairn_error *reterr)
+{
+    bool rows = job->meta.kind == CAIRN_BLOB_ROWS;
+    cairn_status status = job_digests(keeper, job, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    status = cairn_disk_put(keeper->disk, &job->meta,
+                            rows ? (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])job->marks : NULL,
+                            rows ? job->runs : NULL, job->bytes, job->value, job->name, reterr);
+    if (status == CAIRN_OK && job->replaces[0] != '\0' && strcmp(job->replaces, job->name) != 0) {
         (void)!cairn_disk_drop(keeper->disk, job->replaces, NULL);
     }
+    return status;
+}
+
+static void job_write(cairn_keeper *keeper, keeper_job *job)
+{
+    cairn_error error = {0};
+    bool nothing = job_void(keeper, job), again = false;
+    cairn_status status = nothing ? CAIRN_OK : job_put(keeper, job, &error);
     (void)pthread_mutex_lock(&keeper->lock);
     if (status == CAIRN_OK) {
-        keeper->kept++;
+        keeper->kept += nothing ? 0 : 1;
     } else if (!cairn_disk_declined(&error)) {
         keeper->failures++;
         keeper->last_error = error;
@@ -70,26 +104,41 @@ static void job_write(cairn_keeper *keeper, keeper_job *job)
 
 static keeper_job *job_in(cairn_keeper *keeper, job_phase phase)
 {
+    keeper_job *first = NULL;
     for (int i = 0; i < KEEPER_JOBS; i++) {
-        if (keeper->jobs[i].phase == phase) {
-            return &keeper->jobs[i];
+        keeper_job *job = &keeper->jobs[i];
+        if (job->phase == phase && (first == NULL || job->order < first->order)) {
+            first = job;
         }
     }
-    return NULL;
+    return first;
 }
 
-/* Wait for a job. Now and then the directory is looked at: what another server wrote there is found, too. The lock is
-   held. */
+/* Now and then the directory is looked at, however busy it is: what another server wrote there is found, too. The lock is
+   held, but not while looking. */
+static void rescan(cairn_keeper *keeper)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    if (now_ns - keeper->scanned_ns < KEEPER_RESCAN_S * SECOND_NS) {
+        return;
+    }
+    cairn_disk_stats before, after;
+    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_disk_stats_get(keeper->disk, &before);
+    (void)!cairn_disk_scan(keeper->disk, false, NULL);
+    cairn_disk_stats_get(keeper->disk, &after);
+    (void)pthread_mutex_lock(&keeper->lock);
+    keeper->lost = keeper->lost || after.blobs < before.blobs;
+    keeper->scanned_ns = cairn_clock_now_ns(cairn_clock_system());
+}
+
+/* Wait for a job, or for the time to look at the directory. The lock is held. */
 static void rest(cairn_keeper *keeper)
 {
     struct timespec until;
     (void)clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += KEEPER_RESCAN_S;
-    if (pthread_cond_timedwait(&keeper->wake, &keeper->lock, &until) == ETIMEDOUT && !keeper->stop) {
-        (void)pthread_mutex_unlock(&keeper->lock);
-        (void)!cairn_disk_scan(keeper->disk, false, NULL);
-        (void)pthread_mutex_lock(&keeper->lock);
-    }
+    (void)pthread_cond_timedwait(&keeper->wake, &keeper->lock, &until);
 }
 
 /* Files of another key, or none, are misses one by one; the operator is told once, after the first look. */
@@ -112,13 +161,14 @@ void *cairn_keeper_writer(void *ctx)
     }
     key_check(keeper);
     (void)pthread_mutex_lock(&keeper->lock);
-    for (;;) {
-        keeper_job *job = job_in(keeper, JOB_READY);
-        if (keeper->stop) {
-            break;
+    keeper->scanned_ns = cairn_clock_now_ns(cairn_clock_system());
+    while (!keeper->stop) {
+        rescan(keeper);
+        keeper_job *job = keeper->stop ? NULL : job_in(keeper, JOB_READY);
+        if (job == NULL && !keeper->stop) {
+            rest(keeper);
         }
         if (job == NULL) {
-            rest(keeper);
             continue;
         }
         job->phase = JOB_WRITING;
@@ -162,16 +212,23 @@ void cairn_keeper_settle(cairn_keeper *keeper)
         keeper_job *job = &keeper->jobs[i];
         if (job->phase == JOB_FAILED) {
             job_again(keeper, job);
+        } else if (job->phase == JOB_DONE && job->name[0] != '\0') {
+            cairn_keeper_know(keeper, job->name);
         }
         if (job->phase == JOB_FAILED || job->phase == JOB_DONE) {
             cairn_keeper_job_free(keeper, job);
         }
     }
+    bool lost = keeper->lost;
+    keeper->lost = false;
     if (keeper->pause_ns != 0) {
         keeper->retry_ns = now_ns + keeper->pause_ns;
         keeper->pause_ns = 0;
     }
     (void)pthread_mutex_unlock(&keeper->lock);
+    if (lost) {
+        cairn_keeper_look_again(keeper);
+    }
 }
 
 keeper_job *cairn_keeper_job_take(cairn_keeper *keeper)
@@ -183,19 +240,44 @@ keeper_job *cairn_keeper_job_take(cairn_keeper *keeper)
     return job;
 }
 
-void cairn_keeper_start(cairn_keeper *keeper, const char *name, keeper_job *job)
+void cairn_keeper_start(cairn_keeper *keeper, keeper_job *job)
 {
-    memcpy(job->name, name, sizeof job->name);
     memcpy(job->tokens, keeper->tokens, (size_t)job->meta.end * sizeof *job->tokens);
     (void)pthread_mutex_lock(&keeper->lock);
+    job->order = keeper->started++;
     job->phase = JOB_READY;
     (void)pthread_cond_signal(&keeper->wake);
     (void)pthread_mutex_unlock(&keeper->lock);
 }
 
+/* The first 16 digits of a name as a number; never 0. */
+static uint64_t name_head(const char *name)
+{
+    uint64_t head = 0;
+    for (int i = 0; i < 16; i++) {
+        head = head << 4 | (uint64_t)(name[i] <= '9' ? name[i] - '0' : name[i] - 'a' + 10);
+    }
+    return head != 0 ? head : 1;
+}
+
+void cairn_keeper_know(cairn_keeper *keeper, const char *name)
+{
+    uint64_t head = name_head(name);
+    keeper->known[head % KEEPER_KNOWN] = head;
+}
+
 bool cairn_keeper_has(cairn_keeper *keeper, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES])
 {
-    bool kept = cairn_disk_has(keeper->disk, meta, ret_name);
+    bool kept = false;
+    if (!keeper->behind) {
+        kept = cairn_disk_has(keeper->disk, meta, ret_name);
+    } else if (cairn_disk_name(keeper->disk, meta, ret_name, NULL) == CAIRN_OK) {
+        uint64_t head = name_head(ret_name);
+        kept = keeper->known[head % KEEPER_KNOWN] == head;
+    }
+    if (kept) {
+        cairn_keeper_know(keeper, ret_name);
+    }
     (void)pthread_mutex_lock(&keeper->lock);
     for (int i = 0; i < KEEPER_JOBS && !kept; i++) {
         const keeper_job *job = &keeper->jobs[i];

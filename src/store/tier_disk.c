@@ -409,18 +409,25 @@ cairn_status cairn_disk_key_check(cairn_disk *disk, cairn_error *reterr)
     return blob_read(disk, name, NULL, NULL, reterr);
 }
 
-bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES])
+cairn_status cairn_disk_name(cairn_disk *disk, const cairn_blob_meta *meta,
+                             char ret_name[CAIRN_BLOB_NAME_BYTES], cairn_error *reterr)
 {
     cairn_blob_meta named = *meta;
     cairn_disk_faces faces;
-    if (cairn_disk_faces_get(disk, &meta->space, &faces, NULL) != CAIRN_OK) {
-        return false;
+    cairn_status status = cairn_disk_faces_get(disk, &meta->space, &faces, reterr);
+    if (status == CAIRN_OK) {
+        named.space = faces.shown;
+        memcpy(named.fingerprint, disk->fingerprint, sizeof named.fingerprint);
+        cairn_blob_name(&named, ret_name);
     }
-    named.space = faces.shown;
-    memcpy(named.fingerprint, disk->fingerprint, sizeof named.fingerprint);
-    cairn_blob_name(&named, ret_name);
+    return status;
+}
+
+bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES])
+{
     bool has = false;
-    return cairn_disk_index_has(disk->index, ret_name, &has, NULL) == CAIRN_OK && has;
+    return cairn_disk_name(disk, meta, ret_name, NULL) == CAIRN_OK &&
+           cairn_disk_index_has(disk->index, ret_name, &has, NULL) == CAIRN_OK && has;
 }
 
 cairn_status cairn_disk_runs(cairn_disk *disk, const char *name, const cairn_blob_meta *meta,

@@ -113,6 +113,10 @@ bool cairn_disk_declined(const cairn_error *error);
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_key_check(cairn_disk *disk, cairn_error *reterr);
 
+/* What a blob like this one is called here; meta is as for put. Touches nothing. Errors: CAIRN_NOMEM. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_name(cairn_disk *disk, const cairn_blob_meta *meta,
+                                              char ret_name[CAIRN_BLOB_NAME_BYTES], cairn_error *reterr);
+
 /* Is a blob like this one here? meta is as for put. One look-up in the index. */
 bool cairn_disk_has(cairn_disk *disk, const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES]);
 

@@ -40,7 +40,7 @@ struct cairn_tier_ram {
 
 static const cairn_tier_ops ram_ops;
 
-static uint64_t digest_of(const uint8_t *bytes, uint64_t size_bytes)
+uint64_t cairn_tier_ram_digest(const uint8_t *bytes, uint64_t size_bytes)
 {
     return cairn_hash_bytes64(bytes, (size_t)size_bytes, 0);
 }
@@ -188,33 +188,58 @@ cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_tier_id id, uint6
 
 uint64_t cairn_tier_ram_settle(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes)
 {
+    const entry *filled = *find_link(ram, id);
+    CAIRN_ASSERT(filled != NULL && size_bytes <= filled->block.room_bytes);
+    return cairn_tier_ram_settle_as(ram, id, size_bytes,
+                                    cairn_tier_ram_digest(filled->block.bytes, size_bytes));
+}
+
+uint64_t cairn_tier_ram_settle_as(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes, uint64_t digest)
+{
     entry *filled = *find_link(ram, id);
     CAIRN_ASSERT(filled != NULL && filled->size_bytes == 0);
     CAIRN_ASSERT(size_bytes > 0 && size_bytes <= filled->block.room_bytes);
     cairn_heap_shrink(ram->heap, &filled->block, size_bytes);
     filled->size_bytes = size_bytes;
-    filled->digest = digest_of(filled->block.bytes, size_bytes);
+    filled->digest = digest;
     ram->blob_bytes += size_bytes;
     ram->puts++;
     return filled->block.room_bytes + sizeof(entry) + BUCKET_BYTES_ENTRY;
 }
 
-cairn_status cairn_tier_ram_pin(cairn_tier_ram *ram, cairn_tier_id id, const uint8_t **ret_bytes,
-                                uint64_t *ret_size, cairn_error *reterr)
+cairn_status cairn_tier_ram_pin_unread(cairn_tier_ram *ram, cairn_tier_id id, const uint8_t **ret_bytes,
+                                       uint64_t *ret_size, uint64_t *ret_digest, cairn_error *reterr)
 {
     entry *found = find_settled(ram, id);
     if (found == NULL) {
         return cairn_error_set(reterr, CAIRN_NOTFOUND, "store/ram: pin", "blob %llu", (unsigned long long)id);
     }
-    if (ram->check && digest_of(found->block.bytes, found->size_bytes) != found->digest) {
-        ram->damaged++;
-        return cairn_error_set(reterr, CAIRN_CORRUPT, "store/ram: pin", "blob %llu of %llu bytes",
-                               (unsigned long long)id, (unsigned long long)found->size_bytes);
-    }
     found->pins++;
     ram->gets++;
     *ret_bytes = found->block.bytes;
     *ret_size = found->size_bytes;
+    *ret_digest = found->digest;
+    return CAIRN_OK;
+}
+
+cairn_status cairn_tier_ram_pin(cairn_tier_ram *ram, cairn_tier_id id, const uint8_t **ret_bytes,
+                                uint64_t *ret_size, cairn_error *reterr)
+{
+    const uint8_t *bytes;
+    uint64_t size, digest;
+    cairn_status status = cairn_tier_ram_pin_unread(ram, id, &bytes, &size, &digest, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    if (ram->check && cairn_tier_ram_digest(bytes, size) != digest) {
+        cairn_tier_ram_unpin(ram, id);
+        ram->gets--;
+        ram->damaged++;
+        return cairn_error_set(reterr, CAIRN_CORRUPT, "store/ram: pin", "blob %llu of %llu bytes",
+                               (unsigned long long)id, (unsigned long long)size);
+    }
+    *ret_bytes = bytes;
+    *ret_size = size;
     return CAIRN_OK;
 }
 
@@ -288,7 +313,7 @@ static cairn_status verify_entry(const entry *item, cairn_error *reterr)
         return cairn_error_set(reterr, CAIRN_INVALID, "store/ram: verify", "dropped blob %llu is still here",
                                (unsigned long long)item->id);
     }
-    if (item->size_bytes > 0 && digest_of(item->block.bytes, item->size_bytes) != item->digest) {
+    if (item->size_bytes > 0 && cairn_tier_ram_digest(item->block.bytes, item->size_bytes) != item->digest) {
         return cairn_error_set(reterr, CAIRN_CORRUPT, "store/ram: verify", "blob %llu",
                                (unsigned long long)item->id);
     }

@@ -75,6 +75,9 @@ CAIRN_MUST_CHECK cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_
  * Cost     O(size_bytes), a digest
  */
 uint64_t cairn_tier_ram_settle(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes);
+/* The same in O(1), where who filled the blob has made its digest: cairn_tier_ram_digest. */
+uint64_t cairn_tier_ram_settle_as(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes,
+                                  uint64_t digest);
 
 /*
  * Borrow a settled blob's bytes: uint8_t[*ret_size], until the matching unpin.
@@ -85,7 +88,17 @@ uint64_t cairn_tier_ram_settle(cairn_tier_ram *ram, cairn_tier_id id, uint64_t s
 CAIRN_MUST_CHECK cairn_status cairn_tier_ram_pin(cairn_tier_ram *ram, cairn_tier_id id,
                                                  const uint8_t **ret_bytes, uint64_t *ret_size,
                                                  cairn_error *reterr);
+/*
+ * The same in O(1): the digest is left to who reads the bytes, on any thread, with cairn_tier_ram_digest.
+ * Errors   CAIRN_NOTFOUND
+ */
+CAIRN_MUST_CHECK cairn_status cairn_tier_ram_pin_unread(cairn_tier_ram *ram, cairn_tier_id id,
+                                                        const uint8_t **ret_bytes, uint64_t *ret_size,
+                                                        uint64_t *ret_digest, cairn_error *reterr);
 void cairn_tier_ram_unpin(cairn_tier_ram *ram, cairn_tier_id id);
+
+/* The digest that settle makes of a blob; a pure function. */
+uint64_t cairn_tier_ram_digest(const uint8_t *bytes, uint64_t size_bytes);
 
 /* Forget a blob, settled or not; absent is fine. The number may not be used again while it is pinned. */
 void cairn_tier_ram_drop(cairn_tier_ram *ram, cairn_tier_id id);
