@@ -11,6 +11,9 @@
 #include "serve/disk_watch.h"
 #include "serve/turn.h"
 
+/* The disk's numbers and troubles are looked at this often while requests run. */
+enum { DISK_LOOK_ROUNDS = 64 };
+
 struct cairn_scheduler {
     cairn_scheduler_options options;
     pthread_mutex_t lock;
@@ -28,6 +31,7 @@ struct cairn_scheduler {
     double token_ns;       /* the thread's own: what a token of an answer takes, alone */
     uint32_t pace_tokens;  /* the thread's own: the piece of a prompt beside answers */
     cairn_disk_watch disk; /* the thread's own */
+    uint64_t rounds;       /* the thread's own */
 };
 
 static void lock(cairn_scheduler *s)
@@ -397,6 +401,8 @@ static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint3
     cairn_cache_stats stats;
     cairn_cache_stats_get(s->options.cache, &stats);
     cairn_metrics_cache(s->options.metrics, &stats);
+    if (s->rounds++ % DISK_LOOK_ROUNDS == 0)
+        (void)cairn_disk_watch_look(&s->disk, &s->options);
     show_active(s);
 }
 

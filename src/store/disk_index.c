@@ -78,6 +78,7 @@ struct cairn_disk_index {
     sqlite3 *db;
     sqlite3_stmt *statement[ST_COUNT];
     pthread_mutex_t lock;
+    pthread_mutex_t total_lock; /* over what follows: sums can be had while a statement waits for the disk */
     cairn_disk_total total;
 };
 
@@ -173,6 +174,7 @@ cairn_status cairn_disk_index_open(const cairn_mem *mem, const char *path, cairn
     }
     index->mem = mem;
     (void)pthread_mutex_init(&index->lock, NULL);
+    (void)pthread_mutex_init(&index->total_lock, NULL);
     cairn_error error = {0};
     bool renewed = path == NULL;
     cairn_status status = db_open(index, path != NULL ? path : ":memory:", renewed, &error);
@@ -200,6 +202,7 @@ void cairn_disk_index_close(cairn_disk_index *index)
         return;
     }
     db_close(index);
+    (void)pthread_mutex_destroy(&index->total_lock);
     (void)pthread_mutex_destroy(&index->lock);
     cairn_mem_release(index->mem, index, sizeof *index);
 }
@@ -235,14 +238,24 @@ static void key_make(const cairn_namespace *space, const uint8_t *fingerprint, c
     memcpy(key + CAIRN_NAMESPACE_BYTES + CAIRN_FINGERPRINT_BYTES, base->bytes, CAIRN_PATH_DIGEST_BYTES);
 }
 
-/* Forget a name in the sums. The lock is held. */
+static void total_add(cairn_disk_index *index, bool state, uint64_t file_bytes)
+{
+    (void)pthread_mutex_lock(&index->total_lock);
+    index->total.blobs++;
+    index->total.states += state ? 1 : 0;
+    index->total.file_bytes += file_bytes;
+    (void)pthread_mutex_unlock(&index->total_lock);
+}
+
 static void total_forget(cairn_disk_index *index, bool state, uint64_t file_bytes)
 {
+    (void)pthread_mutex_lock(&index->total_lock);
     if (CAIRN_EXPECT(index->total.blobs > 0 && index->total.file_bytes >= file_bytes)) {
         index->total.blobs--;
         index->total.states -= state ? 1 : 0;
         index->total.file_bytes -= file_bytes;
     }
+    (void)pthread_mutex_unlock(&index->total_lock);
 }
 
 cairn_status cairn_disk_index_put(cairn_disk_index *index, const cairn_disk_row *row, cairn_error *reterr)
@@ -280,9 +293,7 @@ cairn_status cairn_disk_index_put(cairn_disk_index *index, const cairn_disk_row 
     (void)sqlite3_bind_double(put, at++, row->value);
     CAIRN_ASSERT(at == 20);
     if (sqlite3_step(put) == SQLITE_DONE) {
-        index->total.blobs++;
-        index->total.states += meta->kind == CAIRN_BLOB_STATE ? 1 : 0;
-        index->total.file_bytes += row->file_bytes;
+        total_add(index, meta->kind == CAIRN_BLOB_STATE, row->file_bytes);
     } else {
         status = sql_error(index, "store/disk_index: put", reterr);
     }
@@ -434,9 +445,9 @@ cairn_status cairn_disk_index_names(cairn_disk_index *index, const char *folder,
 
 void cairn_disk_index_total(cairn_disk_index *index, cairn_disk_total *ret_total)
 {
-    (void)pthread_mutex_lock(&index->lock);
+    (void)pthread_mutex_lock(&index->total_lock);
     *ret_total = index->total;
-    (void)pthread_mutex_unlock(&index->lock);
+    (void)pthread_mutex_unlock(&index->total_lock);
 }
 
 /* One number, or `otherwise` where there is no row. */

@@ -76,7 +76,7 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_index_each(cairn_disk_index *index, boo
 typedef struct cairn_disk_total {
     uint64_t blobs, states, file_bytes;
 } cairn_disk_total;
-/* Sums, kept up to date: O(1). */
+/* Sums, kept up to date: O(1), and never waits for the disk. */
 void cairn_disk_index_total(cairn_disk_index *index, cairn_disk_total *ret_total);
 
 /* When a folder was last scanned: its modification time then, or -1. */

@@ -125,17 +125,45 @@ cairn_status cairn_disk_room_make(cairn_disk *disk, uint64_t file_bytes, double 
     return CAIRN_OK;
 }
 
+cairn_status cairn_disk_day_add(cairn_disk *disk, uint64_t now_s, uint64_t bytes, cairn_error *reterr)
+{
+    uint64_t day = now_s / DISK_DAY_S, sum = 0;
+    cairn_status status = CAIRN_OK;
+    if (bytes > 0) {
+        status = cairn_disk_index_written_add(disk->index, day, bytes, reterr);
+    }
+    if (status == CAIRN_OK) {
+        status = cairn_disk_index_written(disk->index, day, &sum, reterr);
+    }
+    if (status == CAIRN_OK) {
+        (void)pthread_mutex_lock(&disk->lock);
+        disk->day = day;
+        disk->day_bytes = sum;
+        (void)pthread_mutex_unlock(&disk->lock);
+    }
+    return status;
+}
+
+uint64_t cairn_disk_day_bytes(cairn_disk *disk)
+{
+    uint64_t day = cairn_disk_now_s(disk) / DISK_DAY_S;
+    (void)pthread_mutex_lock(&disk->lock);
+    uint64_t bytes = disk->day == day ? disk->day_bytes : 0;
+    (void)pthread_mutex_unlock(&disk->lock);
+    return bytes;
+}
+
 cairn_status cairn_disk_day_allows(cairn_disk *disk, uint64_t now_s, uint64_t file_bytes, cairn_error *reterr)
 {
-    uint64_t written = 0;
-    cairn_status status = cairn_disk_index_written(disk->index, now_s / DISK_DAY_S, &written, reterr);
+    cairn_status status = cairn_disk_day_add(disk, now_s, 0, reterr); /* the clock may have jumped */
     if (status == CAIRN_OK && disk->written_day_bytes != 0 &&
-        written + file_bytes > disk->written_day_bytes) {
+        cairn_disk_day_bytes(disk) + file_bytes > disk->written_day_bytes) {
         status = cairn_error_set(reterr, CAIRN_LIMIT, "store/disk: put", "today's %llu bytes are used up",
                                  (unsigned long long)disk->written_day_bytes);
     }
     return status;
 }
+
 bool cairn_disk_declined(const cairn_error *error)
 {
     return error->status == CAIRN_NOSPACE && error->where != NULL && strcmp(error->where, put_where) == 0;

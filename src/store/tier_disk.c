@@ -171,6 +171,7 @@ cairn_status cairn_disk_open(const cairn_mem *mem, cairn_io *io, const cairn_dis
     if (status != CAIRN_OK) {
         goto failed;
     }
+    (void)!cairn_disk_day_add(disk, cairn_disk_now_s(disk), 0, NULL);
     if (!disk->read_only) {
         cairn_disk_tmp_clean(disk);
         cairn_disk_bad_trim(disk);
@@ -383,7 +384,7 @@ cairn_status cairn_disk_put(cairn_disk *disk, const cairn_blob_meta *meta,
     status = file_place(disk, row.name, &row.meta, marks, runs, payload, reterr);
     if (status == CAIRN_OK) {
         status = cairn_disk_index_put(disk->index, &row, reterr);
-        (void)!cairn_disk_index_written_add(disk->index, now_s / DISK_DAY_S, layout.file_bytes, NULL);
+        (void)!cairn_disk_day_add(disk, now_s, layout.file_bytes, NULL);
         cairn_disk_count(disk, &disk->stats.puts, 1);
     }
     cairn_disk_room_release(disk, layout.file_bytes);
@@ -537,8 +538,6 @@ void cairn_disk_stats_get(cairn_disk *disk, cairn_disk_stats *ret_stats)
 {
     cairn_disk_total total;
     cairn_disk_index_total(disk->index, &total);
-    uint64_t written = 0;
-    (void)!cairn_disk_index_written(disk->index, cairn_disk_now_s(disk) / DISK_DAY_S, &written, NULL);
     (void)pthread_mutex_lock(&disk->lock);
     *ret_stats = disk->stats;
     (void)pthread_mutex_unlock(&disk->lock);
@@ -546,6 +545,6 @@ void cairn_disk_stats_get(cairn_disk *disk, cairn_disk_stats *ret_stats)
     ret_stats->states = total.states;
     ret_stats->file_bytes = total.file_bytes;
     ret_stats->bytes_max = disk->bytes_max;
-    ret_stats->written_today_bytes = written;
+    ret_stats->written_today_bytes = cairn_disk_day_bytes(disk);
     ret_stats->written_day_bytes = disk->written_day_bytes;
 }

@@ -164,6 +164,7 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_each(cairn_disk *disk, cairn_disk_row_f
 /* Read one file and check every byte; changes nothing. Errors as get. */
 CAIRN_MUST_CHECK cairn_status cairn_disk_verify(cairn_disk *disk, const char *name, cairn_error *reterr);
 
+/* From memory: never waits for the disk. */
 void cairn_disk_stats_get(cairn_disk *disk, cairn_disk_stats *ret_stats);
 
 #endif

@@ -28,6 +28,7 @@ struct cairn_disk {
     uint64_t reserved_bytes; /* of files being written */
     char (*pins)[CAIRN_BLOB_NAME_BYTES];
     uint32_t count_pins;
+    uint64_t day, day_bytes; /* written on that day (since 1970)                                          */
     cairn_disk_stats stats;
 };
 
@@ -68,9 +69,12 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_room_make(cairn_disk *disk, uint64_t fi
                                                    cairn_error *reterr);
 void cairn_disk_room_release(cairn_disk *disk, uint64_t bytes);
 
-/* disk_room.c: may so many bytes be written today? Errors: CAIRN_LIMIT. */
+/* disk_room.c: may so many more bytes be written today (else CAIRN_LIMIT)? So many were. How many were, from memory? */
 CAIRN_MUST_CHECK cairn_status cairn_disk_day_allows(cairn_disk *disk, uint64_t now_s, uint64_t file_bytes,
                                                     cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_disk_day_add(cairn_disk *disk, uint64_t now_s, uint64_t bytes,
+                                                 cairn_error *reterr);
+uint64_t cairn_disk_day_bytes(cairn_disk *disk);
 
 /* Add to one of disk->stats. */
 void cairn_disk_count(cairn_disk *disk, uint64_t *counter, uint64_t by);
