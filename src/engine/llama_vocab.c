@@ -107,6 +107,15 @@ cairn_token cairn_llama_eot(const cairn_llama_vocab *vocab)
     return or_none(llama_vocab_eot(words(vocab)));
 }
 
+cairn_llama_fim cairn_llama_fim_get(const cairn_llama_vocab *vocab)
+{
+    return (cairn_llama_fim){.prefix = or_none(llama_vocab_fim_pre(words(vocab))),
+                             .suffix = or_none(llama_vocab_fim_suf(words(vocab))),
+                             .middle = or_none(llama_vocab_fim_mid(words(vocab))),
+                             .repository = or_none(llama_vocab_fim_rep(words(vocab))),
+                             .file = or_none(llama_vocab_fim_sep(words(vocab)))};
+}
+
 bool cairn_llama_adds_bos(const cairn_llama_vocab *vocab)
 {
     return llama_vocab_get_add_bos(words(vocab));

@@ -72,6 +72,12 @@ bool cairn_llama_is_control(const cairn_llama_vocab *vocab, cairn_token token);
 cairn_token cairn_llama_bos(const cairn_llama_vocab *vocab);
 cairn_token cairn_llama_eos(const cairn_llama_vocab *vocab);
 cairn_token cairn_llama_eot(const cairn_llama_vocab *vocab);
+/* Tokens that a text with a gap is put together with; CAIRN_TOKEN_NONE where the model has none. */
+typedef struct cairn_llama_fim {
+    cairn_token prefix, suffix, middle; /* all three, or there is no filling in                          */
+    cairn_token repository, file;       /* before other files                                            */
+} cairn_llama_fim;
+cairn_llama_fim cairn_llama_fim_get(const cairn_llama_vocab *vocab);
 /* Does the model want its begin token in front of every prompt? */
 bool cairn_llama_adds_bos(const cairn_llama_vocab *vocab);
 bool cairn_llama_adds_eos(const cairn_llama_vocab *vocab);

@@ -8,7 +8,14 @@
 #include <string.h>
 
 #include "serve/json_answer.h"
+#include "serve/logprobs.h"
 #include "serve/utf8.h"
+
+/* A token that was noted: its text begins at begin_bytes. */
+typedef struct noted {
+    size_t begin_bytes;
+    cairn_token token;
+} noted;
 
 struct cairn_answer {
     const cairn_mem *mem;
@@ -17,6 +24,9 @@ struct cairn_answer {
     cairn_buf text;            /* everything generated */
     size_t shown_bytes;        /* text[0, shown) went through */
     int32_t stop_found;
+    cairn_buf noted; /* noted[] */
+    json_t *entries; /* their probabilities; the first `told` of both are with the client */
+    size_t told;
 };
 
 /* --- shapes ------------------------------------------------------------------------------------------------------ */
@@ -38,30 +48,114 @@ static json_t *envelope(const cairn_answer *a, json_t *choices)
     return value;
 }
 
-/* One choice of a chat chunk; `delta` is taken over, `finish` NULL: null. */
-static json_t *chat_choice(json_t *delta, const char *finish)
+/* One choice of a chat chunk; `delta` and `logprobs` are taken over; logprobs NULL: without; finish NULL: null. */
+static json_t *chat_choice(const cairn_answer *a, json_t *delta, json_t *logprobs, const char *finish)
 {
-    return json_pack("[{s:i, s:o, s:o}]", "index", 0, "delta", delta, "finish_reason",
+    json_t *choice = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)a->options.index, "delta", delta,
+                               "finish_reason", finish != NULL ? json_string(finish) : json_null());
+    if (logprobs != NULL)
+        json_object_set_new(choice, "logprobs", logprobs);
+    return json_pack("[o]", choice);
+}
+
+static json_t *text_choice(const cairn_answer *a, json_t *text, json_t *logprobs, const char *finish)
+{
+    return json_pack("{s:o, s:I, s:o, s:o}", "text", text, "index", (json_int_t)a->options.index, "logprobs",
+                     logprobs != NULL ? logprobs : json_null(), "finish_reason",
                      finish != NULL ? json_string(finish) : json_null());
 }
 
-static json_t *text_choice(json_t *text, const char *finish)
+/* --- noted tokens ------------------------------------------------------------------------------------------------ */
+
+static const noted *noted_list(const cairn_answer *a, size_t *ret_count)
 {
-    return json_pack("[{s:o, s:i, s:n, s:o}]", "text", text, "index", 0, "logprobs", "finish_reason",
-                     finish != NULL ? json_string(finish) : json_null());
+    *ret_count = a->noted.len_bytes / sizeof(noted);
+    return (const noted *)(const void *)a->noted.bytes;
 }
 
-/* A chunk of a stream that carries plain text. */
-static cairn_status write_text(const cairn_answer *a, const char *text, size_t len_bytes, cairn_buf *out)
+/* Those that the client has not heard of and whose text begins before `upto_bytes`. */
+static size_t count_new(const cairn_answer *a, size_t upto_bytes)
+{
+    size_t count, n = 0;
+    const noted *list = noted_list(a, &count);
+    while (a->told + n < count && list[a->told + n].begin_bytes < upto_bytes)
+        n++;
+    return n;
+}
+
+/* Their probabilities in the surface's form; NULL: nothing was asked for, or (and this is noticed later) no memory. */
+static json_t *new_logprobs(const cairn_answer *a, size_t n)
+{
+    if (!a->options.logprobs)
+        return NULL;
+    json_t *entries = json_array(), *value;
+    for (size_t i = a->told; i < a->told + n; i++)
+        json_array_append(entries, json_array_get(a->entries, i));
+    if (a->options.surface == CAIRN_SURFACE_LLAMA)
+        return entries;
+    if (a->options.surface == CAIRN_SURFACE_CHAT) {
+        value = n > 0 ? cairn_logprobs_chat(entries) : json_null();
+    } else {
+        size_t count, offset = 0;
+        const noted *list = noted_list(a, &count);
+        if (a->options.echo != NULL)
+            offset = cairn_logprobs_characters(a->options.echo, a->options.echo_bytes);
+        if (n > 0)
+            offset += cairn_logprobs_characters(cairn_buf_str(&a->text), list[a->told].begin_bytes);
+        value = n > 0 ? cairn_logprobs_text(entries, offset) : json_null();
+    }
+    json_decref(entries);
+    return value;
+}
+
+static json_t *new_tokens(const cairn_answer *a, size_t n)
+{
+    json_t *ids = json_array();
+    size_t count;
+    const noted *list = noted_list(a, &count);
+    for (size_t i = a->told; a->options.return_tokens && i < a->told + n; i++)
+        json_array_append_new(ids, json_integer(list[i].token));
+    return ids;
+}
+
+/* Add llama.cpp's fields for the noted tokens. */
+static void add_llama_tokens(const cairn_answer *a, json_t *value, size_t n)
+{
+    json_object_set_new(value, "tokens", new_tokens(a, n));
+    if (a->options.logprobs)
+        json_object_set_new(value, "completion_probabilities", new_logprobs(a, n));
+}
+
+cairn_status cairn_answer_note(cairn_answer *a, cairn_token token, json_t *entry)
+{
+    noted one = {.begin_bytes = a->text.len_bytes, .token = token};
+    bool wanted = a->options.logprobs || a->options.return_tokens;
+    if (a->options.logprobs && (entry == NULL || json_array_append(a->entries, entry) != 0))
+        wanted = false;
+    json_decref(entry);
+    if (a->options.logprobs && !wanted)
+        return CAIRN_NOMEM;
+    return wanted ? cairn_buf_append(&a->noted, &one, sizeof one) : CAIRN_OK;
+}
+
+/* --- events of a stream ------------------------------------------------------------------------------------------ */
+
+/* A chunk of a stream that carries plain text, and the `n` tokens that begin in it. */
+static cairn_status write_text(cairn_answer *a, const char *text, size_t len_bytes, size_t n, cairn_buf *out)
 {
     json_t *value = cairn_json_string(text, len_bytes);
-    if (a->options.surface == CAIRN_SURFACE_TEXT)
-        return cairn_sse_write(out, NULL, envelope(a, text_choice(value, NULL)));
-    if (a->options.surface == CAIRN_SURFACE_LLAMA) {
-        return cairn_sse_write(out, NULL,
-                               json_pack("{s:i, s:o, s:b}", "index", 0, "content", value, "stop", 0));
+    cairn_status status;
+    if (a->options.surface == CAIRN_SURFACE_TEXT) {
+        json_t *choice = text_choice(a, value, new_logprobs(a, n), NULL);
+        status = cairn_sse_write(out, NULL, envelope(a, json_pack("[o]", choice)));
+    } else {
+        json_t *chunk =
+            json_pack("{s:I, s:o, s:b}", "index", (json_int_t)a->options.index, "content", value, "stop", 0);
+        add_llama_tokens(a, chunk, n);
+        status = cairn_sse_write(out, NULL, chunk);
     }
-    return cairn_sse_write(out, NULL, envelope(a, chat_choice(json_pack("{s:o}", "content", value), NULL)));
+    a->told += n;
+    return status;
 }
 
 /* What a shape may look at. */
@@ -78,8 +172,8 @@ static cairn_shape_answer shape_answer(const cairn_answer *a, const cairn_record
                                 .excerpt = a->options.excerpt};
 }
 
-/* The bridge's deltas, one event each. */
-static cairn_status write_deltas(const cairn_answer *a, const cairn_chat_text *deltas, cairn_buf *out)
+/* The bridge's deltas, one event each; the probabilities of the tokens in them go with the first. */
+static cairn_status write_deltas(cairn_answer *a, const cairn_chat_text *deltas, cairn_buf *out)
 {
     if (!a->options.stream || deltas->bytes <= 2)
         return CAIRN_OK;
@@ -91,15 +185,34 @@ static cairn_status write_deltas(const cairn_answer *a, const cairn_chat_text *d
     cairn_status status = CAIRN_OK;
     for (size_t i = 0; i < json_array_size(list) && status == CAIRN_OK; i++) {
         json_t *delta = json_array_get(list, i);
-        status = shape != NULL
-                     ? shape->delta(shape->ctx, &answer, delta, out)
-                     : cairn_sse_write(out, NULL, envelope(a, chat_choice(json_incref(delta), NULL)));
+        if (shape != NULL) {
+            status = shape->delta(shape->ctx, &answer, delta, out);
+            continue;
+        }
+        size_t n = count_new(a, a->shown_bytes);
+        json_t *choice = chat_choice(a, json_incref(delta), new_logprobs(a, n), NULL);
+        status = cairn_sse_write(out, NULL, envelope(a, choice));
+        a->told += n;
     }
     json_decref(list);
     return status;
 }
 
 /* --- life -------------------------------------------------------------------------------------------------------- */
+
+static cairn_status open_stream(cairn_answer *a, cairn_error *reterr)
+{
+    const cairn_answer_options *o = &a->options;
+    char prefix[sizeof o->id + 24];
+    const char *dash = strpbrk(o->id, "-_");
+    int used = snprintf(prefix, sizeof prefix, "%s%s_", o->shape != NULL ? o->shape->call_prefix : "call_",
+                        dash != NULL ? dash + 1 : o->id);
+    if (o->index > 0)
+        (void)snprintf(prefix + used, sizeof prefix - (size_t)used, "%u_", o->index);
+    cairn_chat_stream_options stream = {
+        .call_id_prefix = prefix, .whole = !o->stream, .text_bytes_max = o->text_bytes_max};
+    return cairn_chat_stream_new(o->format, o->format_bytes, &stream, &a->stream, reterr);
+}
 
 cairn_status cairn_answer_new(const cairn_mem *mem, const cairn_answer_options *options,
                               cairn_answer **ret_answer, cairn_error *reterr)
@@ -111,20 +224,14 @@ cairn_status cairn_answer_new(const cairn_mem *mem, const cairn_answer_options *
     a->options = *options;
     a->stop_found = -1;
     cairn_buf_init(&a->text, mem, options->text_bytes_max);
-    if (options->surface == CAIRN_SURFACE_CHAT) {
-        char prefix[sizeof options->id + 8];
-        const char *dash = strpbrk(options->id, "-_");
-        (void)snprintf(prefix, sizeof prefix, "%s%s_",
-                       options->shape != NULL ? options->shape->call_prefix : "call_",
-                       dash != NULL ? dash + 1 : options->id);
-        cairn_chat_stream_options stream = {
-            .call_id_prefix = prefix, .whole = !options->stream, .text_bytes_max = options->text_bytes_max};
-        cairn_status status =
-            cairn_chat_stream_new(options->format, options->format_bytes, &stream, &a->stream, reterr);
-        if (status != CAIRN_OK) {
-            cairn_answer_free(a);
-            return status;
-        }
+    cairn_buf_init(&a->noted, mem, SIZE_MAX / 4);
+    a->entries = json_array();
+    cairn_status status = CAIRN_OK;
+    if (options->surface == CAIRN_SURFACE_CHAT)
+        status = open_stream(a, reterr);
+    if (status != CAIRN_OK) {
+        cairn_answer_free(a);
+        return status;
     }
     *ret_answer = a;
     return CAIRN_OK;
@@ -136,7 +243,16 @@ void cairn_answer_free(cairn_answer *a)
         return;
     cairn_chat_stream_free(a->stream);
     cairn_buf_release(&a->text);
+    cairn_buf_release(&a->noted);
+    json_decref(a->entries);
     cairn_mem_release(a->mem, a, sizeof *a);
+}
+
+void cairn_answer_sum_release(cairn_answer_sum *sum)
+{
+    json_decref(sum->list);
+    json_decref(sum->records);
+    sum->list = sum->records = NULL;
 }
 
 cairn_status cairn_answer_begin(cairn_answer *a, const cairn_record *record, cairn_buf *out)
@@ -148,12 +264,11 @@ cairn_status cairn_answer_begin(cairn_answer *a, const cairn_record *record, cai
         return a->options.shape->begin(a->options.shape->ctx, &answer, out);
     }
     if (a->options.surface == CAIRN_SURFACE_CHAT) {
-        return cairn_sse_write(
-            out, NULL,
-            envelope(a, chat_choice(json_pack("{s:s, s:s}", "role", "assistant", "content", ""), NULL)));
+        json_t *delta = json_pack("{s:s, s:s}", "role", "assistant", "content", "");
+        return cairn_sse_write(out, NULL, envelope(a, chat_choice(a, delta, NULL, NULL)));
     }
     if (a->options.echo != NULL && a->options.echo_bytes > 0)
-        return write_text(a, a->options.echo, a->options.echo_bytes, out);
+        return write_text(a, a->options.echo, a->options.echo_bytes, 0, out);
     return CAIRN_OK;
 }
 
@@ -169,15 +284,15 @@ static cairn_status show(cairn_answer *a, size_t safe_bytes, bool whole, cairn_b
     if (n == 0)
         return CAIRN_OK;
     cairn_status status = CAIRN_OK;
+    a->shown_bytes += n;
     if (a->stream != NULL) {
         cairn_chat_text deltas = {.text = "[]", .bytes = 2};
         status = cairn_chat_stream_feed(a->stream, from, n, a->options.stream ? &deltas : NULL, NULL);
         if (status == CAIRN_OK)
             status = write_deltas(a, &deltas, out);
     } else if (a->options.stream) {
-        status = write_text(a, from, n, out);
+        status = write_text(a, from, n, count_new(a, a->shown_bytes), out);
     }
-    a->shown_bytes += n;
     return status;
 }
 
@@ -210,48 +325,132 @@ const char *cairn_answer_finish_word(const cairn_answer *a, cairn_finish finish)
     return "stop";
 }
 
-static void add_extras(const cairn_answer *a, json_t *value, const cairn_record *record,
-                       const cairn_request_times *times)
+/* What the end of an answer is written from. */
+typedef struct ending {
+    cairn_finish finish;
+    const cairn_record *record;
+    const cairn_request_times *times;
+} ending;
+
+/* Tokens that the client has not heard of; those behind a stop text it never will. */
+static size_t count_left(const cairn_answer *a)
 {
-    json_object_set_new(value, "timings", cairn_timings_json(record, times));
-    if (a->options.explain) {
-        json_object_set_new(value, "cairn",
-                            cairn_record_noted_json(record, a->options.notes, a->options.excerpt));
-    }
+    return count_new(a, a->stop_found >= 0 ? a->text.len_bytes : SIZE_MAX);
 }
 
-static cairn_status end_llama(const cairn_answer *a, cairn_finish finish, const cairn_record *record,
-                              const cairn_request_times *times, cairn_buf *out)
+/* Add this answer to those of its request; gives the end of all of them. */
+static ending add_up(cairn_answer *a, const ending *own)
 {
-    const char *type = finish == CAIRN_FINISH_STOP        ? "eos"
-                       : finish == CAIRN_FINISH_STOP_TEXT ? "word"
-                                                          : "limit";
+    cairn_answer_sum *sum = a->options.sum;
+    if (sum == NULL)
+        return *own;
+    if (sum->ended++ == 0) {
+        sum->record = *own->record;
+        sum->times = *own->times;
+    } else {
+        if (!a->options.same_prompt) {
+            sum->record.prompt_tokens += own->record->prompt_tokens;
+            sum->record.resume += own->record->resume;
+            sum->record.read += own->record->read;
+            sum->record.least += own->record->least;
+        }
+        sum->times.prompt_ns += own->times->prompt_ns;
+        sum->times.answer_ns += own->times->answer_ns;
+        sum->times.answer_tokens += own->times->answer_tokens;
+    }
+    if (a->options.explain) {
+        if (sum->records == NULL)
+            sum->records = json_array();
+        json_array_append_new(sum->records, cairn_record_json(own->record));
+    }
+    return (ending){.finish = own->finish, .record = &sum->record, .times = &sum->times};
+}
+
+static bool is_last(const cairn_answer *a)
+{
+    return a->options.sum == NULL || a->options.sum->ended == a->options.sum->count;
+}
+
+/* Keep the choice of a whole answer for the end, or give all of them; takes `choice` over. */
+static json_t *gather(cairn_answer *a, json_t *choice)
+{
+    cairn_answer_sum *sum = a->options.sum;
+    if (sum == NULL)
+        return json_pack("[o]", choice);
+    if (sum->list == NULL)
+        sum->list = json_array();
+    json_array_append_new(sum->list, choice);
+    return json_array_size(sum->list) == sum->ended ? json_incref(sum->list) : NULL;
+}
+
+static void add_extras(const cairn_answer *a, json_t *value, const ending *all)
+{
+    json_object_set_new(value, "timings", cairn_timings_json(all->record, all->times));
+    if (!a->options.explain)
+        return;
+    json_t *own = cairn_record_noted_json(all->record, a->options.notes, a->options.excerpt);
+    if (a->options.sum != NULL && own != NULL)
+        json_object_set(own, "choices", a->options.sum->records);
+    json_object_set_new(value, "cairn", own);
+}
+
+static cairn_status end_llama(cairn_answer *a, const ending *own, cairn_buf *out)
+{
+    const char *type = own->finish == CAIRN_FINISH_STOP        ? "eos"
+                       : own->finish == CAIRN_FINISH_STOP_TEXT ? "word"
+                                                               : "limit";
     json_t *content =
         a->options.stream ? json_string("") : cairn_json_string(cairn_buf_str(&a->text), a->text.len_bytes);
     json_t *word = a->stop_found >= 0 ? cairn_json_string(a->options.stops[a->stop_found].bytes,
                                                           a->options.stops[a->stop_found].len_bytes)
                                       : json_string("");
-    json_t *value = json_pack("{s:i, s:o, s:b, s:I, s:I, s:I, s:s, s:o, s:b}", "index", 0, "content", content,
-                              "stop", 1, "tokens_predicted", (json_int_t)times->answer_tokens,
-                              "tokens_evaluated", (json_int_t)record->prompt_tokens, "tokens_cached",
-                              (json_int_t)record->prompt_tokens + (json_int_t)record->answer_tokens,
-                              "stop_type", type, "stopping_word", word, "truncated", 0);
+    json_t *value = json_pack(
+        "{s:I, s:o, s:b, s:I, s:I, s:I, s:I, s:s, s:o, s:b, s:b}", "index", (json_int_t)a->options.index,
+        "content", content, "stop", 1, "id_slot", (json_int_t)own->record->slot, "tokens_predicted",
+        (json_int_t)own->times->answer_tokens, "tokens_evaluated", (json_int_t)own->record->prompt_tokens,
+        "tokens_cached", (json_int_t)own->record->prompt_tokens + (json_int_t)own->record->answer_tokens,
+        "stop_type", type, "stopping_word", word, "truncated", 0, "has_new_line",
+        a->text.len_bytes > 0 && memchr(a->text.bytes, '\n', a->text.len_bytes) != NULL);
     json_object_set_new(value, "model", cairn_json_string(a->options.model, strlen(a->options.model)));
-    add_extras(a, value, record, times);
-    return a->options.stream ? cairn_sse_write(out, NULL, value) : cairn_json_write(out, value);
+    add_llama_tokens(a, value, count_left(a));
+    if (a->options.extras != NULL)
+        json_object_update_missing(value, (json_t *)(uintptr_t)a->options.extras);
+    add_extras(a, value, own);
+    (void)add_up(a, own);
+    if (a->options.stream)
+        return cairn_sse_write(out, NULL, value);
+    json_t *all = gather(a, value);
+    if (a->options.sum == NULL) { /* one: itself, not a list */
+        json_t *first = json_incref(json_array_get(all, 0));
+        json_decref(all);
+        return cairn_json_write(out, first);
+    }
+    if (all == NULL)
+        return CAIRN_NOMEM;
+    if (is_last(a))
+        return cairn_json_write(out, all);
+    json_decref(all);
+    return CAIRN_OK;
 }
 
-static cairn_status end_stream(const cairn_answer *a, const char *word, const cairn_record *record,
-                               const cairn_request_times *times, cairn_buf *out)
+static cairn_status end_stream(cairn_answer *a, const ending *own, cairn_buf *out)
 {
-    bool chat = a->options.surface == CAIRN_SURFACE_CHAT;
-    json_t *last = envelope(a, chat ? chat_choice(json_object(), word) : text_choice(json_string(""), word));
-    add_extras(a, last, record, times);
+    const char *word = cairn_answer_finish_word(a, own->finish);
+    json_t *logprobs = new_logprobs(a, count_left(a));
+    json_t *choice = a->options.surface == CAIRN_SURFACE_CHAT
+                         ? chat_choice(a, json_object(), logprobs, word)
+                         : json_pack("[o]", text_choice(a, json_string(""), logprobs, word));
+    json_t *last = envelope(a, choice);
+    ending all = add_up(a, own);
+    if (is_last(a))
+        add_extras(a, last, &all);
     cairn_status status = cairn_sse_write(out, NULL, last);
-    if (status == CAIRN_OK && a->options.include_usage) {
+    if (status != CAIRN_OK || !is_last(a))
+        return status;
+    if (a->options.include_usage) {
         json_t *usage = envelope(a, json_array());
-        json_object_set_new(usage, "usage", cairn_usage_json(record, times));
-        json_object_set_new(usage, "timings", cairn_timings_json(record, times));
+        json_object_set_new(usage, "usage", cairn_usage_json(all.record, all.times));
+        json_object_set_new(usage, "timings", cairn_timings_json(all.record, all.times));
         status = cairn_sse_write(out, NULL, usage);
     }
     return status == CAIRN_OK ? cairn_sse_done(out) : status;
@@ -272,37 +471,44 @@ static json_t *whole_text(const cairn_answer *a)
     return value;
 }
 
-static cairn_status end_whole(const cairn_answer *a, const char *word, const cairn_chat_text *message,
-                              const cairn_record *record, const cairn_request_times *times, cairn_buf *out)
+static cairn_status end_whole(cairn_answer *a, const ending *own, const cairn_chat_text *message,
+                              cairn_buf *out)
 {
-    json_t *choices;
+    const char *word = cairn_answer_finish_word(a, own->finish);
+    json_t *choice, *logprobs = new_logprobs(a, count_left(a));
     if (a->options.surface == CAIRN_SURFACE_CHAT) {
         json_t *parsed = json_loadb(message->text, message->bytes, 0, NULL);
-        choices = json_pack("[{s:i, s:o, s:n, s:s}]", "index", 0, "message", parsed, "logprobs",
-                            "finish_reason", word);
+        choice = json_pack("{s:I, s:o, s:o, s:s}", "index", (json_int_t)a->options.index, "message", parsed,
+                           "logprobs", logprobs != NULL ? logprobs : json_null(), "finish_reason", word);
     } else {
-        choices = text_choice(whole_text(a), word);
+        choice = text_choice(a, whole_text(a), logprobs, word);
     }
+    ending all = add_up(a, own);
+    json_t *choices = gather(a, choice);
     if (choices == NULL)
         return CAIRN_NOMEM;
+    if (!is_last(a)) {
+        json_decref(choices);
+        return CAIRN_OK;
+    }
     json_t *value = envelope(a, choices);
-    json_object_set_new(value, "usage", cairn_usage_json(record, times));
-    add_extras(a, value, record, times);
+    json_object_set_new(value, "usage", cairn_usage_json(all.record, all.times));
+    add_extras(a, value, &all);
     return cairn_json_write(out, value);
 }
 
-static cairn_status end_shape(const cairn_answer *a, cairn_finish finish, const cairn_chat_text *message,
-                              const cairn_record *record, const cairn_request_times *times, cairn_buf *out)
+static cairn_status end_shape(const cairn_answer *a, const ending *own, const cairn_chat_text *message,
+                              cairn_buf *out)
 {
     json_t *parsed = json_loadb(message->text, message->bytes, 0, NULL);
     if (parsed == NULL)
         return CAIRN_NOMEM;
-    cairn_shape_answer answer = shape_answer(a, record);
-    cairn_shape_end end = {.finish = finish,
+    cairn_shape_answer answer = shape_answer(a, own->record);
+    cairn_shape_end end = {.finish = own->finish,
                            .count_calls = cairn_chat_stream_count_calls(a->stream),
                            .message = parsed,
-                           .times = times};
-    if (finish == CAIRN_FINISH_STOP_TEXT && a->stop_found >= 0 &&
+                           .times = own->times};
+    if (own->finish == CAIRN_FINISH_STOP_TEXT && a->stop_found >= 0 &&
         (size_t)a->stop_found < a->options.count_client_stops) {
         end.stop_text = a->options.stops[a->stop_found].bytes;
         end.stop_bytes = a->options.stops[a->stop_found].len_bytes;
@@ -315,6 +521,7 @@ static cairn_status end_shape(const cairn_answer *a, cairn_finish finish, const 
 cairn_status cairn_answer_end(cairn_answer *a, cairn_finish finish, const cairn_record *record,
                               const cairn_request_times *times, cairn_buf *out)
 {
+    const ending own = {.finish = finish, .record = record, .times = times};
     cairn_status status = show(a, a->text.len_bytes, true, out);
     cairn_chat_text deltas = {.text = "[]", .bytes = 2}, message = {.text = "null", .bytes = 4};
     if (status == CAIRN_OK && a->stream != NULL) {
@@ -325,13 +532,22 @@ cairn_status cairn_answer_end(cairn_answer *a, cairn_finish finish, const cairn_
     if (status != CAIRN_OK)
         return status;
     if (a->options.surface == CAIRN_SURFACE_LLAMA)
-        return end_llama(a, finish, record, times, out);
+        return end_llama(a, &own, out);
     if (a->options.shape != NULL)
-        return end_shape(a, finish, &message, record, times, out);
-    const char *word = cairn_answer_finish_word(a, finish);
-    if (a->options.stream)
-        return end_stream(a, word, record, times, out);
-    return end_whole(a, word, &message, record, times, out);
+        return end_shape(a, &own, &message, out);
+    return a->options.stream ? end_stream(a, &own, out) : end_whole(a, &own, &message, out);
+}
+
+cairn_status cairn_answer_fail(cairn_answer *a, const cairn_api_error *error, const cairn_record *record,
+                               cairn_buf *out)
+{
+    if (!a->options.stream)
+        return CAIRN_OK;
+    if (a->options.shape != NULL) {
+        cairn_shape_answer answer = shape_answer(a, record);
+        return a->options.shape->fail(a->options.shape->ctx, &answer, error, out);
+    }
+    return cairn_sse_write(out, NULL, cairn_json_error(error));
 }
 
 cairn_chat_text cairn_answer_message(cairn_answer *a)

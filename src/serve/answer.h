@@ -8,6 +8,10 @@
  * what the chat surface would send into their form. It knows no threads, no sockets and no engine: text goes in, bytes
  * come out in the caller's buffer.
  *
+ * A request with several choices has one answer for each, written one after the other, and a sum that they share:
+ *
+ *   answer 0 --end--> sum ... answer n-1 --end--> the object with all choices, or the stream's usage and its end
+ *
  * Units    bytes; ns
  * Owner    the answer owns what it keeps; options and their texts are borrowed for its life
  * Thread   one at a time
@@ -18,6 +22,7 @@
 #define CAIRN_ANSWER_H
 
 #include "base/buf.h"
+#include "cairn/engine.h"
 #include "chat/bridge.h"
 #include "serve/record_json.h"
 #include "serve/shape.h"
@@ -28,6 +33,17 @@ typedef enum cairn_surface {
     CAIRN_SURFACE_TEXT = 1, /* /v1/completions                                                      */
     CAIRN_SURFACE_LLAMA = 2 /* /completion                                                          */
 } cairn_surface;
+
+/* What the choices of one request add up to. Zero but for `count` at first. */
+typedef struct cairn_answer_sum {
+    uint32_t count;      /* choices of the request                                                       */
+    uint32_t ended;      /* of them                                                                      */
+    json_t *list;        /* of whole answers: those that have ended                                      */
+    json_t *records;     /* with explain: what each choice reused                            */
+    cairn_record record; /* of the first, with the counts of all prompts                       */
+    cairn_request_times times; /* of all                                                            */
+} cairn_answer_sum;
+void cairn_answer_sum_release(cairn_answer_sum *sum);
 
 typedef struct cairn_answer_options {
     cairn_surface surface;
@@ -50,6 +66,12 @@ typedef struct cairn_answer_options {
     uint32_t mark_position;          /* tokens up to the client's last mark; 0: none                    */
     json_t *notes;                   /* borrowed: what was found in the request; NULL: nothing          */
     const cairn_excerpt *excerpt;    /* borrowed: the texts at the divergence; NULL: none               */
+    uint32_t index;                  /* of the choice                                                   */
+    bool same_prompt;                /* as the choice before it: its tokens are counted once             */
+    cairn_answer_sum *sum;           /* borrowed; NULL: there is one choice                              */
+    bool logprobs;                   /* every token is noted with its probabilities                      */
+    bool return_tokens;              /* (llama.cpp) every token is noted, and its id is told               */
+    const json_t *extras;            /* borrowed; (llama.cpp) further fields at the end; NULL: none       */
 } cairn_answer_options;
 
 typedef struct cairn_answer cairn_answer;
@@ -68,6 +90,15 @@ CAIRN_MUST_CHECK cairn_status cairn_answer_begin(cairn_answer *answer, const cai
                                                  cairn_buf *out);
 
 /*
+ * Note the token whose text comes next, where options ask for it.
+ *
+ *   entry  [in]  see cairn_logprobs_entry; taken over; NULL: none
+ *
+ * Errors  CAIRN_NOMEM
+ */
+CAIRN_MUST_CHECK cairn_status cairn_answer_note(cairn_answer *answer, cairn_token token, json_t *entry);
+
+/*
  * Take the text of one token, char[len_bytes], cut anywhere.
  *
  *   ret_stopped [out]  a stop text is complete: generate no more
@@ -83,6 +114,13 @@ CAIRN_MUST_CHECK cairn_status cairn_answer_text(cairn_answer *answer, const char
 CAIRN_MUST_CHECK cairn_status cairn_answer_end(cairn_answer *answer, cairn_finish finish,
                                                const cairn_record *record, const cairn_request_times *times,
                                                cairn_buf *out);
+
+/*
+ * It can't go on. Appends the event that says so to a stream that has begun, in its API's shape; nothing to a whole
+ * answer. Instead of cairn_answer_end.
+ */
+CAIRN_MUST_CHECK cairn_status cairn_answer_fail(cairn_answer *answer, const cairn_api_error *error,
+                                                const cairn_record *record, cairn_buf *out);
 
 /*
  * What the client was given, as a chat message in JSON; after cairn_answer_end, borrowed until the answer is freed.

@@ -252,6 +252,16 @@ static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn
     return status;
 }
 
+static cairn_status fail(void *ctx, const cairn_shape_answer *answer, const cairn_api_error *error,
+                         cairn_buf *out)
+{
+    (void)ctx;
+    (void)answer;
+    cairn_api_error shaped = *error;
+    shaped.anthropic = true;
+    return cairn_sse_write(out, "error", cairn_json_error(&shaped));
+}
+
 static void release(void *ctx)
 {
     message *m = ctx;
@@ -276,6 +286,7 @@ cairn_status cairn_anthropic_shape(cairn_answer_shape *ret_shape)
                                       .begin = begin,
                                       .delta = delta,
                                       .end = end,
+                                      .fail = fail,
                                       .free = release,
                                       .ctx = m};
     return CAIRN_OK;

@@ -27,6 +27,20 @@
 
 typedef struct cairn_job cairn_job;
 
+/* One of several prompts of a request, until its turn comes. */
+typedef struct cairn_job_text {
+    cairn_tokens tokens;
+    char *echo; /* char[echo_bytes]: see cairn_job.echo                                              */
+    size_t echo_bytes;
+} cairn_job_text;
+
+/* One of several answers of a request, until its turn comes. */
+typedef struct cairn_job_choice {
+    cairn_sampler *sampler;
+    cairn_answer *answer;
+    uint32_t text; /* the prompt                                                                     */
+} cairn_job_choice;
+
 /* What the engine's thread keeps of a job. */
 typedef struct cairn_job_work {
     cairn_request *request; /* of the cache; NULL before it has a slot                                */
@@ -54,22 +68,31 @@ struct cairn_job {
     cairn_params params;
     cairn_chat_prompt *chat_prompt; /* chat only                                                       */
     cairn_tokens tokens;
-    cairn_recall recall; /* answers that came back among the messages                                */
+    cairn_recall recall;        /* answers that came back among the messages                                */
     cairn_boundary *boundaries; /* cairn_boundary[room_boundaries], prompt.count_boundaries of them used */
     uint32_t room_boundaries;
     cairn_prompt prompt;
     cairn_namespace owner; /* the API key's namespace, whatever the salt: who may see its record       */
     cairn_excerpt excerpt; /* engine thread: where it parts from what was known                         */
-    cairn_token *visible; /* cairn_token[count_visible]: special tokens whose text is shown           */
+    cairn_token *visible;  /* cairn_token[count_visible]: special tokens whose text is shown           */
     uint32_t count_visible;
     char *echo; /* completions with echo: the prompt's text                                           */
     size_t echo_bytes;
     cairn_surface surface;
-    cairn_answer_shape shape; /* zero: that of the surface                                              */
+    cairn_answer_shape shape;    /* zero: that of the surface                                              */
     uint32_t count_client_stops; /* of params.stops; the rest are the template's                        */
-    cairn_tokens script;      /* --script: the answer's tokens, in place of sampled ones                */
+    cairn_tokens script;         /* --script: the answer's tokens, in place of sampled ones                */
     bool scripted;
-    json_t *notes;            /* what was found in the request; NULL: nothing                           */
+    json_t *extras;              /* (llama.cpp) the request as it was understood; NULL: none              */
+    json_t *notes;               /* what was found in the request; NULL: nothing                           */
+    int64_t answer_tokens_asked; /* params.answer_tokens_max as it came; there it is cut to the room     */
+    uint32_t context_tokens;     /* of a slot                                                            */
+    /* The answers are written one after the other; the present one, and its prompt, stand outside the lists. */
+    cairn_job_text *texts; /* cairn_job_text[count_texts]                                           */
+    uint32_t count_texts;
+    cairn_job_choice *choices; /* cairn_job_choice[count_choices]                                       */
+    uint32_t count_choices, choice;
+    cairn_answer_sum sum;
     cairn_sampler *sampler;
     cairn_answer *answer;
     /* engine thread */
@@ -82,6 +105,14 @@ cairn_job *cairn_job_new(const cairn_mem *mem, uint64_t id, size_t outbox_bytes_
 void cairn_job_ref(cairn_job *job);
 /* NULL is allowed. */
 void cairn_job_unref(cairn_job *job);
+
+/*
+ * Go on to the first, then to the next of the answers. false: there is none left. The work begins anew; what is in
+ * `work.out` stays.
+ */
+bool cairn_job_next(cairn_job *job);
+/* Is there one left? */
+bool cairn_job_has_next(const cairn_job *job);
 
 /* Is the special token shown in the answer? */
 bool cairn_job_shows(const cairn_job *job, cairn_token token);

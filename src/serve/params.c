@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "serve/json_fields.h"
+#include "serve/logprobs.h"
 
 void cairn_params_init(cairn_params *p)
 {
@@ -24,6 +25,8 @@ void cairn_params_init(cairn_params *p)
     p->answer_tokens_max = -1;
     p->resume = -1;
     p->now_s = -1;
+    p->choices = 1;
+    p->slot = -1;
 }
 
 static void read_sampling(cairn_params *p, const json_t *r, cairn_api_error *e)
@@ -139,7 +142,7 @@ static void read_stops(cairn_params *p, const json_t *r, cairn_api_error *e)
 
 static void read_shape(cairn_params *p, const json_t *r, cairn_api_error *e)
 {
-    int64_t n = 1;
+    int64_t best_of = 1;
     const json_t *options = NULL;
     bool cache_prompt = true;
     cairn_json_boolean(r, "stream", &p->stream, e);
@@ -147,13 +150,10 @@ static void read_shape(cairn_params *p, const json_t *r, cairn_api_error *e)
     if (options != NULL)
         cairn_json_boolean(options, "include_usage", &p->include_usage, e);
     cairn_json_boolean(r, "echo", &p->echo, e);
-    cairn_json_integer(r, "n", 1, 1 << 20, &n, e);
-    if (n != 1) {
-        cairn_api_error_bad(e, "n",
-                            "n must be 1: this server gives one choice a request. Send the request again for "
-                            "another; the prompt is reused.");
-    }
-    cairn_json_integer(r, "best_of", 1, 1, &n, e);
+    cairn_json_integer(r, "n", 1, CAIRN_PARAMS_CHOICES_MAX, &p->choices, e);
+    cairn_json_integer(r, "best_of", 1, p->choices, &best_of, e);
+    cairn_json_boolean(r, "return_tokens", &p->return_tokens, e);
+    cairn_json_integer(r, "id_slot", -1, INT32_MAX, &p->slot, e);
     cairn_json_integer(r, "n_predict", -2, INT32_MAX, &p->answer_tokens_max, e);
     cairn_json_integer(r, "max_tokens", -1, INT32_MAX, &p->answer_tokens_max, e);
     cairn_json_integer(r, "max_completion_tokens", -1, INT32_MAX, &p->answer_tokens_max, e);
@@ -162,11 +162,30 @@ static void read_shape(cairn_params *p, const json_t *r, cairn_api_error *e)
     cairn_json_boolean(r, "cache_prompt", &cache_prompt, e);
     p->cache_off = !cache_prompt;
     cairn_json_text(r, "grammar", &p->grammar, e);
+}
+
+/* Chat: logprobs true and top_logprobs. Completions: logprobs, a number. llama.cpp: n_probs. */
+static void read_logprobs(cairn_params *p, const json_t *r, cairn_api_error *e)
+{
     const json_t *logprobs = json_object_get(r, "logprobs");
-    if (json_is_true(logprobs) || (json_is_integer(logprobs) && json_integer_value(logprobs) > 0)) {
-        cairn_api_error_bad(e, "logprobs",
-                            "logprobs are not available on this server yet; leave the field out.");
+    int64_t count = 0, probs = 0, top = -1;
+    if (json_is_integer(logprobs)) {
+        cairn_json_integer(r, "logprobs", 0, CAIRN_LOGPROBS_TOP_MAX, &count, e);
+        p->logprobs = true;
+    } else {
+        cairn_json_boolean(r, "logprobs", &p->logprobs, e);
     }
+    cairn_json_integer(r, "n_probs", 0, CAIRN_LOGPROBS_TOP_MAX, &probs, e);
+    cairn_json_integer(r, "top_logprobs", 0, CAIRN_LOGPROBS_TOP_MAX, &top, e);
+    if (top > 0 && !p->logprobs)
+        cairn_api_error_bad(e, "top_logprobs", "top_logprobs needs logprobs: true.");
+    if (p->logprobs && p->echo) {
+        cairn_api_error_bad(e, "logprobs",
+                            "logprobs can't be had together with echo: how probable the prompt's own tokens "
+                            "are is not known where they are not read again.");
+    }
+    p->logprobs = p->logprobs || probs > 0;
+    p->top_logprobs = top >= 0 ? top : count > probs ? count : probs;
 }
 
 static void read_cairn(cairn_params *p, const json_t *r, cairn_api_error *e)
@@ -202,6 +221,7 @@ void cairn_params_read(cairn_params *p, const json_t *request, cairn_api_error *
     read_bias(p, request, error);
     read_stops(p, request, error);
     read_shape(p, request, error);
+    read_logprobs(p, request, error);
     read_cairn(p, request, error);
     if (p->cache_off && p->resume < 0)
         p->resume = CAIRN_RESUME_OFF;

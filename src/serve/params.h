@@ -18,7 +18,7 @@
 #include "serve/api_error.h"
 #include "serve/stops.h"
 
-enum { CAIRN_PARAMS_BIAS_MAX = 1024, CAIRN_PARAMS_SEED_RANDOM = -1 };
+enum { CAIRN_PARAMS_BIAS_MAX = 1024, CAIRN_PARAMS_SEED_RANDOM = -1, CAIRN_PARAMS_CHOICES_MAX = 128 };
 
 typedef struct cairn_params_bias {
     cairn_token token; /* -1: `text` stands for one or more tokens                                 */
@@ -43,6 +43,11 @@ typedef struct cairn_params {
     uint32_t count_stops;
     /* shape */
     bool stream, include_usage, echo;
+    bool return_tokens;   /* (llama.cpp) the answer's token ids, too                                 */
+    int64_t choices;      /* for each prompt: `n`                                                      */
+    bool logprobs;        /* tell how probable the tokens were                                       */
+    int64_t top_logprobs; /* and the most probable ones in their place: how many                      */
+    int64_t slot;         /* id_slot, a hint; -1: any                                                 */
     /* cairn's own */
     bool explain, no_store, pin, cache_off;
     const char *cache_salt; /* NULL: none                                                           */

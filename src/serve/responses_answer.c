@@ -354,6 +354,19 @@ static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn
                  json_pack("{s:o}", "response", value));
 }
 
+static cairn_status fail(void *ctx, const cairn_shape_answer *answer, const cairn_api_error *error,
+                         cairn_buf *out)
+{
+    response *r = ctx;
+    json_t *value = response_json(r, answer, "failed");
+    json_t *message = cairn_json_string(error->message, strlen(error->message));
+    json_object_set_new(value, "error",
+                        json_pack("{s:s, s:o}", "code",
+                                  error->http == 503 ? "server_is_overloaded" : "server_error", "message",
+                                  message));
+    return event(r, out, "response.failed", json_pack("{s:o}", "response", value));
+}
+
 static void release(void *ctx)
 {
     response *r = ctx;
@@ -407,6 +420,7 @@ cairn_status cairn_responses_shape(const cairn_responses_request *request,
                                       .begin = begin,
                                       .delta = delta,
                                       .end = end,
+                                      .fail = fail,
                                       .free = release,
                                       .ctx = r};
     return CAIRN_OK;

@@ -219,16 +219,19 @@ static void show_active(cairn_scheduler *s)
     unlock(s);
 }
 
-/* The job leaves its place; the last one moves into it. */
-static void remove_active(cairn_scheduler *s, uint32_t index)
+/* The job leaves its place; the last one moves into it. `waits`: it has more answers to give, and waits for a slot. */
+static void remove_active(cairn_scheduler *s, uint32_t index, bool waits)
 {
     cairn_job *job = s->active[index];
     lock(s);
     s->active[index] = s->active[s->count_active - 1];
     s->count_active--;
+    if (waits)
+        push_locked(s, job, true);
     report_load(s);
     unlock(s);
-    cairn_job_unref(job);
+    if (!waits)
+        cairn_job_unref(job);
 }
 
 /* Is a running request about to read what this one needs? Then the work is done once. */
@@ -321,7 +324,7 @@ static uint32_t gather(cairn_scheduler *s, bool abandon, cairn_request **request
         cairn_job *job = s->active[i];
         if (abandon || cairn_outbox_is_cancelled(&job->outbox) || cairn_turn_is_stalled(&s->options, job)) {
             cairn_turn_end(&s->options, job, CAIRN_END_STOPPED, CAIRN_FINISH_LENGTH);
-            remove_active(s, i);
+            remove_active(s, i, false);
             show_active(s);
             continue;
         }
@@ -392,10 +395,12 @@ static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint3
     adjust_pace(s, reading, answering, now_ns(s) - begin_ns);
     for (uint32_t i = 0; i < s->count_active;) {
         cairn_job *job = s->active[i];
-        if (job->work.paused_ns == 0 && cairn_turn_after_step(&s->options, job) == CAIRN_TURN_OVER) {
-            remove_active(s, i);
-        } else {
+        cairn_turn turn =
+            job->work.paused_ns == 0 ? cairn_turn_after_step(&s->options, job) : CAIRN_TURN_GOES_ON;
+        if (turn == CAIRN_TURN_GOES_ON) {
             i++;
+        } else {
+            remove_active(s, i, turn == CAIRN_TURN_WAITS);
         }
     }
     cairn_cache_stats stats;

@@ -45,6 +45,7 @@ typedef void (*cairn_route_fn)(cairn_serve *serve, const cairn_http_request *req
 void cairn_route_chat(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_completions(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_completion(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_infill(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 
 /* A request of another API that was brought into chat completions' form. */
 typedef struct cairn_converted {
@@ -63,6 +64,8 @@ void cairn_count_converted(cairn_serve *serve, const cairn_http_request *request
 void cairn_route_messages(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_count_tokens(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_responses(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+/* This server gives no embeddings, and says so. */
+void cairn_route_embeddings(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 /* HEAD of a path that has no GET: it exists. */
 void cairn_route_head(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 

@@ -3,6 +3,7 @@
  *
  *   chat stream's deltas --delta--> events        (stream)
  *   the whole message    --end----> one object, or the closing events
+ *   a mistake            --fail---> the event by which clients know that a stream broke
  *
  * answer.c finds stops and parses what the model writes; a shape turns the deltas and the message, which have chat
  * completions' form, into what its clients expect.
@@ -17,6 +18,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "serve/api_error.h"
 #include "serve/record_json.h"
 
 typedef enum cairn_finish {
@@ -57,6 +59,9 @@ typedef struct cairn_answer_shape {
     cairn_status (*delta)(void *ctx, const cairn_shape_answer *answer, const json_t *delta, cairn_buf *out);
     cairn_status (*end)(void *ctx, const cairn_shape_answer *answer, const cairn_shape_end *end,
                         cairn_buf *out);
+    /* It can't go on: the last event of a stream that has begun. Streams only. */
+    cairn_status (*fail)(void *ctx, const cairn_shape_answer *answer, const cairn_api_error *error,
+                         cairn_buf *out);
     void (*free)(void *ctx);
     void *ctx;
 } cairn_answer_shape;

@@ -122,6 +122,19 @@ void cairn_route_responses(cairn_serve *serve, const cairn_http_request *request
     json_decref(body);
 }
 
+/* --- Embeddings -------------------------------------------------------------------------------------------------- */
+
+void cairn_route_embeddings(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    (void)request;
+    cairn_api_error_set(
+        &reply->error, 400, "invalid_request_error", "embeddings_unsupported",
+        "This server gives no embeddings: %.64s is run as a model that writes text. Ask a server "
+        "for an embedding model.",
+        serve->options.model_name);
+    memcpy(reply->error.param, "model", sizeof "model");
+}
+
 /* --- HEAD -------------------------------------------------------------------------------------------------------- */
 
 void cairn_route_head(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)

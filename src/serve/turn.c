@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "serve/json_answer.h"
+#include "serve/logprobs.h"
 
 static uint64_t now_ns(const cairn_scheduler_options *o)
 {
@@ -19,6 +20,20 @@ static cairn_status speak(const cairn_scheduler_options *o, cairn_job *job)
         return CAIRN_OK;
     job->work.spoken_ns = now_ns(o);
     return cairn_outbox_put(&job->outbox, &job->work.out);
+}
+
+/* It can't be answered: an error in place of the answer, or the last event of a stream that has begun. */
+static void give_up(const cairn_scheduler_options *o, cairn_job *job, const cairn_api_error *api)
+{
+    bool begun = cairn_outbox_is_started(&job->outbox) && !cairn_outbox_is_cancelled(&job->outbox);
+    const cairn_record *record = job->work.request != NULL ? cairn_request_record(job->work.request) : NULL;
+    if (begun && job->params.stream &&
+        cairn_answer_fail(job->answer, api, record, &job->work.out) == CAIRN_OK &&
+        speak(o, job) == CAIRN_OK) {
+        cairn_outbox_end(&job->outbox);
+    } else {
+        cairn_outbox_fail(&job->outbox, api);
+    }
 }
 
 cairn_turn cairn_turn_begin(const cairn_scheduler_options *o, cairn_job *job)
@@ -42,7 +57,7 @@ cairn_turn cairn_turn_begin(const cairn_scheduler_options *o, cairn_job *job)
     }
     if (status != CAIRN_LIMIT)
         cairn_log_error(o->log, CAIRN_LOG_LEVEL_ERROR, "begin", &error);
-    cairn_outbox_fail(&job->outbox, &api);
+    give_up(o, job, &api);
     return CAIRN_TURN_OVER;
 }
 
@@ -149,10 +164,11 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
                                  .excerpt = job->excerpt};
     cairn_history_add(o->history, &entry);
     if (ending == CAIRN_END_DONE && speak(o, job) == CAIRN_OK) {
-        cairn_outbox_end(&job->outbox);
+        if (!cairn_job_has_next(job))
+            cairn_outbox_end(&job->outbox);
     } else {
         cairn_api_error_set(&api, 500, "server_error", NULL, "The answer could not be handed over.");
-        cairn_outbox_fail(&job->outbox, &api);
+        give_up(o, job, &api);
     }
     cairn_request_free(w->request);
     w->request = NULL;
@@ -164,7 +180,7 @@ void cairn_turn_abandon(const cairn_scheduler_options *o, cairn_job *job)
     cairn_api_error_set(&api, 503, "unavailable_error", "stopping", "The server is stopping.");
     CAIRN_LOG(o->log, INFO, "request", CAIRN_FIELD_UINT("id", job->id), CAIRN_FIELD_STR("end", "stopped"),
               CAIRN_FIELD_UINT("prompt", job->prompt.count), CAIRN_FIELD_STR("reason", "left the queue"));
-    cairn_outbox_fail(&job->outbox, &api);
+    give_up(o, job, &api);
 }
 
 /* --- steps ------------------------------------------------------------------------------------------------------- */
@@ -201,6 +217,20 @@ static cairn_status token_text(const cairn_scheduler_options *o, const cairn_job
     *ret_bytes = 0;
     bool shown = !cairn_llama_is_control(o->vocab, token) || cairn_job_shows(job, token);
     return shown ? cairn_llama_piece(o->vocab, token, true, text, room, ret_bytes) : CAIRN_OK;
+}
+
+/* What the client wants to know of the token besides its text. */
+static cairn_status note_probabilities(const cairn_scheduler_options *o, cairn_job *job, cairn_token token)
+{
+    const cairn_params *p = &job->params;
+    if (!p->logprobs && !p->return_tokens)
+        return CAIRN_OK;
+    json_t *entry = NULL;
+    if (p->logprobs) {
+        entry = cairn_logprobs_entry(o->vocab, cairn_request_logits(job->work.request), token,
+                                     (uint32_t)p->top_logprobs);
+    }
+    return cairn_answer_note(job->answer, token, entry);
 }
 
 /* The next token: sampled, or the script's, which may be over. */
@@ -242,6 +272,8 @@ static cairn_status sample(const cairn_scheduler_options *o, cairn_job *job, boo
     bool stopped = false;
     note_token(job, w->next, !cairn_llama_is_control(o->vocab, w->next) || cairn_job_shows(job, w->next));
     status = token_text(o, job, w->next, text, sizeof text, &len_bytes);
+    if (status == CAIRN_OK)
+        status = note_probabilities(o, job, w->next);
     if (status == CAIRN_OK && len_bytes > 0)
         status = cairn_answer_text(job->answer, text, len_bytes, &w->out, &stopped);
     if (status != CAIRN_OK)
@@ -301,5 +333,8 @@ cairn_turn cairn_turn_after_step(const cairn_scheduler_options *o, cairn_job *jo
     if (!over)
         return CAIRN_TURN_GOES_ON;
     cairn_turn_end(o, job, CAIRN_END_DONE, finish);
-    return CAIRN_TURN_OVER;
+    if (cairn_outbox_is_cancelled(&job->outbox) || !cairn_job_next(job))
+        return CAIRN_TURN_OVER;
+    w->arrived_ns = now_ns(o);
+    return cairn_turn_begin(o, job); /* the next of several answers, in the place that has just become free */
 }

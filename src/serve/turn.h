@@ -18,7 +18,10 @@ typedef enum cairn_turn {
 /* Plan it and take a slot. */
 cairn_turn cairn_turn_begin(const cairn_scheduler_options *options, cairn_job *job);
 
-/* The cache has done a step for it: sample and hand out, or fail, or nothing yet. */
+/*
+ * The cache has done a step for it: sample and hand out, or fail, or nothing yet. A request with several answers goes on
+ * with the next one in the slot that has become free; WAITS when there is none after all.
+ */
 cairn_turn cairn_turn_after_step(const cairn_scheduler_options *options, cairn_job *job);
 
 /* Look at the reader: sets work.paused_ns. true: it has been too slow for too long. */

@@ -71,8 +71,10 @@ test('an unknown role is refused with its place', async () => {
     await refused(await server.chat([...GOOD, { role: 'wizard', content: 'x' }]), 400, /role/, 'messages[2].role');
 });
 
-test('several choices are refused clearly', async () => {
-    await refused(await server.chat(GOOD, { n: 3 }), 400, /n must be 1/, 'n');
+test('too many choices are refused clearly, and embeddings in the shape of the API', async () => {
+    await refused(await server.chat(GOOD, { n: 1000 }), 400, /n must be/, 'n');
+    await refused(await server.chat(GOOD, { n: 0 }), 400, /n must be/, 'n');
+    await refused(await server.post('/v1/embeddings', { model: 'x', input: 'a' }), 400, /no embeddings/, 'model');
 });
 
 test('a prompt longer than the context gets 400 with both numbers and the text that makes clients compact', async () => {
@@ -119,7 +121,7 @@ test('the token routes refuse what they can not use', async () => {
     await refused(await server.post('/detokenize', { tokens: [999999999] }), 400, /tokens\[0\]/);
     await refused(await server.post('/apply-template', { messages: [] }), 400, /messages/);
     await refused(await server.post('/v1/completions', {}), 400, /prompt is missing/, 'prompt');
-    await refused(await server.post('/v1/completions', { prompt: ['a', 'b'] }), 400, /one/, 'prompt');
+    await refused(await server.post('/v1/completions', { prompt: ['a', 1.5] }), 400, /token id/, 'prompt[1]');
     await refused(await server.post('/v1/completions', { prompt: '' }), 400, /empty/, 'prompt');
 });
 

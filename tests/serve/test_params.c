@@ -78,14 +78,38 @@ static void both_shapes_of_logit_bias_are_read(void **state)
     assert_string_equal(error.param, "logit_bias.3");
 }
 
-static void several_choices_are_refused_clearly(void **state)
+static void choices_and_probabilities_are_read(void **state)
 {
     (void)state;
-    json_decref(read("{\"n\":2}"));
-    assert_int_equal(error.http, 400);
-    assert_string_equal(error.param, "n");
-    json_decref(read("{\"n\":1}"));
+    json_decref(read("{\"n\":3,\"best_of\":2,\"return_tokens\":true,\"id_slot\":1}"));
     assert_int_equal(error.http, 0);
+    assert_int_equal(params.choices, 3);
+    assert_int_equal(params.slot, 1);
+    assert_true(params.return_tokens && !params.logprobs);
+    json_decref(read("{\"logprobs\":true,\"top_logprobs\":4}"));
+    assert_true(params.logprobs);
+    assert_int_equal(params.top_logprobs, 4);
+    json_decref(read("{\"logprobs\":3}"));
+    assert_true(params.logprobs);
+    assert_int_equal(params.top_logprobs, 3);
+    json_decref(read("{\"n_probs\":2}"));
+    assert_true(params.logprobs);
+    assert_int_equal(params.top_logprobs, 2);
+    json_decref(read("{\"logprobs\":false,\"n_probs\":0}"));
+    assert_false(params.logprobs);
+    static const char *const wrong[][2] = {{"{\"n\":0}", "n"},
+                                           {"{\"n\":129}", "n"},
+                                           {"{\"n\":2,\"best_of\":3}", "best_of"},
+                                           {"{\"top_logprobs\":2}", "top_logprobs"},
+                                           {"{\"logprobs\":21}", "logprobs"},
+                                           {"{\"logprobs\":1,\"echo\":true}", "logprobs"},
+                                           {"{\"n_probs\":-1}", "n_probs"},
+                                           {"{\"id_slot\":-2}", "id_slot"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        json_decref(read(wrong[i][0]));
+        assert_int_equal(error.http, 400);
+        assert_string_equal(error.param, wrong[i][1]);
+    }
 }
 
 static void own_fields_are_read(void **state)
@@ -129,6 +153,12 @@ static void wrong_types_of_every_field_are_refused(void **state)
                                          "max_completion_tokens",
                                          "n_predict",
                                          "n",
+                                         "best_of",
+                                         "logprobs",
+                                         "top_logprobs",
+                                         "n_probs",
+                                         "return_tokens",
+                                         "id_slot",
                                          "logit_bias",
                                          "ignore_eos",
                                          "cache_prompt",
@@ -150,7 +180,7 @@ int main(void)
         cmocka_unit_test(the_newer_name_of_a_limit_wins),
         cmocka_unit_test(stops_may_be_one_text_or_a_list),
         cmocka_unit_test(both_shapes_of_logit_bias_are_read),
-        cmocka_unit_test(several_choices_are_refused_clearly),
+        cmocka_unit_test(choices_and_probabilities_are_read),
         cmocka_unit_test(own_fields_are_read),
         cmocka_unit_test(cache_prompt_false_switches_the_cache_off),
         cmocka_unit_test(wrong_types_of_every_field_are_refused),

@@ -34,6 +34,7 @@ typedef struct wrapped {
     cairn_engine_ops ops;
     atomic_int armed;
     atomic_uint hits;
+    atomic_int spared; /* calls that still work                                                       */
     bool persistent;
 } wrapped;
 
@@ -60,6 +61,9 @@ static bool strikes(cairn_engine *engine, fault kind)
     wrapped *w = wrapped_of(engine);
     if (atomic_load(&w->armed) != (int)kind)
         return false;
+    if (atomic_fetch_sub(&w->spared, 1) > 0)
+        return false;
+    atomic_store(&w->spared, 0);
     if (!w->persistent)
         atomic_store(&w->armed, FAULT_NONE);
     atomic_fetch_add(&w->hits, 1);
@@ -230,26 +234,14 @@ static int tear_down(void **unused)
     return 0;
 }
 
-/* Ask for a greedy answer to `last` behind a long message. Gives the status; the body is in shared.reply. */
-static int ask(const char *last, char *ret_text, size_t room)
+/* Send a body; gives the status. The reply, its head included, is in shared.reply. */
+static int post(const char *path, const char *body, size_t len_bytes)
 {
-    static char body[ROOM / 4], head[ROOM / 4 + 512];
-    size_t n = (size_t)snprintf(body, sizeof body, "{\"messages\":[{\"role\":\"user\",\"content\":\"");
-    for (int i = 0; i < WORDS; i++)
-        n += (size_t)snprintf(body + n, sizeof body - n, "%s ",
-                              i % 3 == 0   ? "river"
-                              : i % 7 == 0 ? "light"
-                                           : "house");
-    n += (size_t)snprintf(
-        body + n, sizeof body - n,
-        "\"},{\"role\":\"assistant\",\"content\":\"yes\"},{\"role\":\"user\",\"content\":\"%s\"}],"
-        "\"temperature\":0,\"max_tokens\":6}",
-        last);
-    int size =
-        snprintf(head, sizeof head,
-                 "POST /v1/chat/completions HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
-                 "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
-                 n, body);
+    static char head[ROOM / 4 + 512];
+    int size = snprintf(head, sizeof head,
+                        "POST %s HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
+                        "Connection: close\r\nContent-Length: %zu\r\n\r\n%.*s",
+                        path, len_bytes, (int)len_bytes, body);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(shared.port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -262,6 +254,25 @@ static int ask(const char *last, char *ret_text, size_t room)
     shared.reply[used] = '\0';
     int status = 0;
     assert_int_equal(sscanf(shared.reply, "HTTP/1.1 %d", &status), 1);
+    return status;
+}
+
+/* Ask for a greedy answer to `last` behind a long message. Gives the status; the body is in shared.reply. */
+static int ask(const char *last, char *ret_text, size_t room)
+{
+    static char body[ROOM / 4];
+    size_t n = (size_t)snprintf(body, sizeof body, "{\"messages\":[{\"role\":\"user\",\"content\":\"");
+    for (int i = 0; i < WORDS; i++)
+        n += (size_t)snprintf(body + n, sizeof body - n, "%s ",
+                              i % 3 == 0   ? "river"
+                              : i % 7 == 0 ? "light"
+                                           : "house");
+    n += (size_t)snprintf(
+        body + n, sizeof body - n,
+        "\"},{\"role\":\"assistant\",\"content\":\"yes\"},{\"role\":\"user\",\"content\":\"%s\"}],"
+        "\"temperature\":0,\"max_tokens\":6}",
+        last);
+    int status = post("/v1/chat/completions", body, n);
     const char *at = strstr(shared.reply, "\"message\"");
     (void)snprintf(ret_text, room, "%s", at != NULL ? at : "");
     ret_text[strcspn(ret_text, "}")] = '\0';
@@ -274,6 +285,7 @@ static void arm(fault kind, bool persistent)
 {
     shared.engine.persistent = persistent;
     atomic_store(&shared.engine.hits, 0);
+    atomic_store(&shared.engine.spared, 0);
     atomic_store(&shared.engine.armed, (int)kind);
 }
 
@@ -334,6 +346,60 @@ static void a_refused_state_or_cut_costs_time_and_no_answer(void **unused)
     assert_null(strstr(shared.reply, "\"cached_tokens\":0"));
 }
 
+static void a_stream_that_breaks_says_so_in_the_shape_of_its_api(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *path, *body, *begun, *said, *never;
+    } apis[] = {
+        {"/v1/chat/completions",
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stream\":true,\"max_tokens\":50}",
+         "\"role\":\"assistant\"", "data: {\"error\":{\"message\":", "[DONE]"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"stream\":true,\"max_tokens\":50,\"ignore_eos\":true}",
+         "\"text\":", "data: {\"error\":{\"message\":", "[DONE]"},
+        {"/completion", "{\"prompt\":\"a\",\"stream\":true,\"n_predict\":50,\"ignore_eos\":true}",
+         "\"content\":", "data: {\"error\":{\"message\":", "\"stop\":true"},
+        {"/v1/messages",
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stream\":true,\"max_tokens\":50}",
+         "event: message_start", "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\"",
+         "message_stop"},
+        {"/v1/responses", "{\"input\":\"a\",\"stream\":true,\"max_output_tokens\":50}",
+         "event: response.created", "event: response.failed\ndata: {\"type\":\"response.failed\"",
+         "response.completed"},
+        /* the second of two answers */
+        {"/v1/completions", "{\"prompt\":\"a\",\"stream\":true,\"max_tokens\":2,\"ignore_eos\":true,\"n\":2}",
+         "\"finish_reason\":\"length\"", "data: {\"error\":{\"message\":", "[DONE]"},
+    };
+    for (size_t i = 0; i < sizeof apis / sizeof apis[0]; i++) {
+        char text[512];
+        arm(FAULT_DECODE, true);
+        atomic_store(&shared.engine.spared, 3);
+        int status = post(apis[i].path, apis[i].body, strlen(apis[i].body));
+        arm(FAULT_NONE, false);
+        assert_int_equal(status, 200);
+        assert_non_null(strstr(shared.reply, apis[i].begun));
+        assert_non_null(strstr(shared.reply, apis[i].said));
+        assert_non_null(strstr(shared.reply, "on purpose"));
+        assert_null(strstr(shared.reply, apis[i].never));
+        assert_non_null(strstr(shared.reply, "\r\n0\r\n\r\n")); /* the body came to its end */
+        assert_int_equal(ask("one", text, sizeof text), 200);
+    }
+}
+
+static void a_choice_that_fails_fails_the_whole_answer(void **unused)
+{
+    (void)unused;
+    static const char body[] = "{\"prompt\":[\"a\",\"b\"],\"max_tokens\":2,\"ignore_eos\":true,\"n\":2}";
+    arm(FAULT_DECODE, true);
+    atomic_store(&shared.engine.spared, 3);
+    int status = post("/v1/completions", body, sizeof body - 1);
+    arm(FAULT_NONE, false);
+    assert_int_equal(status, 500);
+    assert_non_null(strstr(shared.reply, "{\"error\":{\"message\":"));
+    assert_int_equal(post("/v1/completions", body, sizeof body - 1), 200);
+    assert_non_null(strstr(shared.reply, "\"index\":3"));
+}
+
 /* A copy of the model without its chat template, and without tokens that end a turn. */
 static void write_bare_model(const char *from, const char *to)
 {
@@ -392,6 +458,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failing_decode_is_an_error_in_the_shape_of_the_api),
         cmocka_unit_test(a_refused_state_or_cut_costs_time_and_no_answer),
+        cmocka_unit_test(a_stream_that_breaks_says_so_in_the_shape_of_its_api),
+        cmocka_unit_test(a_choice_that_fails_fails_the_whole_answer),
         cmocka_unit_test(a_model_without_template_and_end_of_turn_answers),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
