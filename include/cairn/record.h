@@ -88,6 +88,7 @@ typedef struct cairn_record {
     uint64_t restore_ns;         /* time in trim, rows in, state in                                    */
     uint64_t save_ns;            /* time in state out, rows out                                        */
     uint64_t read_ns;            /* time decoding the prompt                                           */
+    uint64_t decoded_ns;         /* when its last token had been decoded, by the cache's clock; 0: not yet */
     uint64_t answer_ns;          /* time decoding the answer                                           */
     uint64_t moved_bytes;        /* copied between engine and store for this request                   */
 } cairn_record;

@@ -187,6 +187,9 @@ static cairn_status decode_group(cairn_cache *cache, uint32_t first, uint32_t co
         request->logits_piece = i;
         request->logits_index = pieces[i].count - 1;
         request->logits_decode = cache->decodes;
+        if (request->phase == CAIRN_PHASE_READ && request->logits_there) {
+            request->record.decoded_ns = begin_ns + cost_ns;
+        }
         cairn_status one =
             after_piece(request, &pieces[i], cost_ns, cost_ns * pieces[i].count / tokens, &error);
         if (one == CAIRN_OK && keep) {

@@ -100,6 +100,14 @@ bool cairn_outbox_is_cancelled(cairn_outbox *box)
     return cancelled;
 }
 
+uint64_t cairn_outbox_taken_ns(cairn_outbox *box)
+{
+    lock(box);
+    uint64_t taken_ns = box->taken_ns;
+    unlock(box);
+    return taken_ns;
+}
+
 static void sleep_locked(cairn_outbox *box, void (*sleep)(void *reader))
 {
     box->sleeping = true;
@@ -140,6 +148,8 @@ cairn_outbox_state cairn_outbox_take(cairn_outbox *box, char *out, size_t room_b
         memcpy(out, box->bytes.bytes, n);
         cairn_buf_consume(&box->bytes, n);
         *ret_bytes = n;
+        if (box->taken_ns == 0 && box->clock != NULL)
+            box->taken_ns = cairn_clock_now_ns(box->clock);
         drained = was_full && box->bytes.len_bytes < CAIRN_OUTBOX_HIGH_BYTES;
     } else if (box->ended) {
         state = CAIRN_OUTBOX_END;

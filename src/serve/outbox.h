@@ -21,12 +21,15 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "serve/api_error.h"
 
 enum { CAIRN_OUTBOX_HIGH_BYTES = 64 * 1024 };
 
 typedef struct cairn_outbox {
     pthread_mutex_t lock;
+    const cairn_clock *clock; /* tells taken_ns; NULL: nobody asks                                      */
+    uint64_t taken_ns;        /* when the reader took the first bytes; 0: not yet                       */
     cairn_buf bytes;
     bool started;               /* something may be sent: the answer's headers are decided                 */
     bool ended;                 /* no more bytes will come                                                 */
@@ -62,6 +65,8 @@ void cairn_outbox_fail(cairn_outbox *box, const cairn_api_error *error);
 bool cairn_outbox_is_full(cairn_outbox *box);
 bool cairn_outbox_is_started(cairn_outbox *box);
 bool cairn_outbox_is_cancelled(cairn_outbox *box);
+/* When the reader took the first bytes, by the box's clock; 0: not yet, or it has no clock. */
+uint64_t cairn_outbox_taken_ns(cairn_outbox *box);
 
 /* --- reader ---------------------------------------------------------------------------------------------------- */
 

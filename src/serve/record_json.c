@@ -72,13 +72,16 @@ json_t *cairn_timings_json(const cairn_record *r, const cairn_request_times *t)
 {
     double prompt_ms = ms(t->prompt_ns), answer_ms = ms(t->answer_ns);
     double read = r->read, answered = t->answer_tokens;
-    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:f}", "cache_n", (json_int_t)r->resume,
-                     "prompt_n", (json_int_t)r->read, "prompt_ms", prompt_ms, "prompt_per_token_ms",
-                     read > 0 ? prompt_ms / read : 0.0, "prompt_per_second",
-                     prompt_ms > 0 ? 1000.0 * read / prompt_ms : 0.0, "predicted_n",
-                     (json_int_t)t->answer_tokens, "predicted_ms", answer_ms, "predicted_per_token_ms",
-                     answered > 0 ? answer_ms / answered : 0.0, "predicted_per_second",
-                     answer_ms > 0 ? 1000.0 * answered / answer_ms : 0.0);
+    json_t *value = json_pack("{s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:f}", "cache_n",
+                              (json_int_t)r->resume, "prompt_n", (json_int_t)r->read, "prompt_ms", prompt_ms,
+                              "prompt_per_token_ms", read > 0 ? prompt_ms / read : 0.0, "prompt_per_second",
+                              prompt_ms > 0 ? 1000.0 * read / prompt_ms : 0.0, "predicted_n",
+                              (json_int_t)t->answer_tokens, "predicted_ms", answer_ms,
+                              "predicted_per_token_ms", answered > 0 ? answer_ms / answered : 0.0,
+                              "predicted_per_second", answer_ms > 0 ? 1000.0 * answered / answer_ms : 0.0);
+    if (t->first_byte_ns > 0)
+        json_object_set_new(value, "first_byte_ms", json_real(ms(t->first_byte_ns)));
+    return value;
 }
 
 json_t *cairn_usage_json(const cairn_record *r, const cairn_request_times *t)

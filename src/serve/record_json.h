@@ -19,6 +19,8 @@ typedef struct cairn_request_times {
     uint64_t queue_ns;      /* waiting for a slot                                                    */
     uint64_t prompt_ns;     /* from the slot to the first token: restoring and reading               */
     uint64_t answer_ns;     /* from the first token to the last                                      */
+    uint64_t first_byte_ns; /* from the prompt's last token decoded to the first byte for the client; */
+                            /* 0: the answer isn't streamed                                          */
     uint32_t answer_tokens; /* tokens sampled, the closing one included                              */
 } cairn_request_times;
 

@@ -122,6 +122,7 @@ void cairn_scheduler_submit(cairn_scheduler *s, cairn_job *job, cairn_api_error 
 {
     job->work.arrived_ns = now_ns(s);
     job->work.spoken_ns = job->work.arrived_ns;
+    job->outbox.clock = s->options.clock;
     job->outbox.drained = nudge;
     job->outbox.writer = s;
     lock(s);

@@ -138,6 +138,9 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
                                  .prompt_ns = first - w->begun_ns,
                                  .answer_ns = w->answering ? w->last_ns - first : 0,
                                  .answer_tokens = w->answer_tokens};
+    uint64_t taken_ns = cairn_outbox_taken_ns(&job->outbox);
+    if (taken_ns > record.decoded_ns && record.decoded_ns > 0)
+        times.first_byte_ns = taken_ns - record.decoded_ns;
     if (ending == CAIRN_END_DONE) {
         cairn_status status = cairn_answer_end(job->answer, finish, &record, &times, &w->out);
         if (status != CAIRN_OK) {

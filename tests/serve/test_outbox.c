@@ -37,6 +37,27 @@ static void a_stream_may_begin_with_its_first_bytes(void **state)
     cairn_outbox_release(&box);
 }
 
+static void it_knows_when_the_first_bytes_were_taken(void **state)
+{
+    (void)state;
+    cairn_outbox box;
+    cairn_clock_virtual clock;
+    size_t n = 0;
+    char out[16];
+    cairn_clock_virtual_init(&clock, 0);
+    cairn_outbox_init(&box, cairn_mem_default(), 100);
+    box.clock = &clock.clock;
+    cairn_clock_virtual_advance(&clock, 5);
+    give(&box, "abc", CAIRN_OK);
+    assert_int_equal(cairn_outbox_taken_ns(&box), 0);
+    cairn_clock_virtual_advance(&clock, 2);
+    assert_int_equal(cairn_outbox_take(&box, out, 2, &n, NULL), CAIRN_OUTBOX_BYTES);
+    cairn_clock_virtual_advance(&clock, 2);
+    assert_int_equal(cairn_outbox_take(&box, out, 2, &n, NULL), CAIRN_OUTBOX_BYTES);
+    assert_int_equal(cairn_outbox_taken_ns(&box), 7);
+    cairn_outbox_release(&box);
+}
+
 static void a_whole_answer_waits_for_its_end(void **state)
 {
     (void)state;
@@ -203,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_may_begin_with_its_first_bytes),
+        cmocka_unit_test(it_knows_when_the_first_bytes_were_taken),
         cmocka_unit_test(a_whole_answer_waits_for_its_end),
         cmocka_unit_test(a_failure_before_the_start_is_an_error_and_later_a_cut),
         cmocka_unit_test(a_slow_reader_is_bounded_and_the_writer_hears_when_it_goes_on),
