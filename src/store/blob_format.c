@@ -227,7 +227,7 @@ cairn_status cairn_blob_header_read(const uint8_t *bytes, uint64_t file_bytes, c
             return corrupt_at(reterr, (uint64_t)i, "reserved bytes are not zero");
         }
     }
-    if (file_bytes != layout.file_bytes) {
+    if (file_bytes != CAIRN_BLOB_SIZE_UNKNOWN && file_bytes != layout.file_bytes) {
         return corrupt_at(reterr, file_bytes,
                           file_bytes < layout.file_bytes ? "the file is cut short" : "the file is too long");
     }

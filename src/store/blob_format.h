@@ -114,10 +114,14 @@ void cairn_blob_header_write(const cairn_blob_meta *meta, const cairn_blob_layou
                              const uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES], const cairn_blob_run *runs,
                              const uint8_t (*checks)[16], uint8_t *out);
 
+/* For a header that came without its pieces. */
+#define CAIRN_BLOB_SIZE_UNKNOWN UINT64_MAX
+
 /*
  * Read and check the fixed part, without the tables: enough to index a file cheaply.
  *
- *   bytes  [in]  uint8_t[CAIRN_BLOB_FIXED_BYTES]
+ *   bytes       [in]  uint8_t[CAIRN_BLOB_FIXED_BYTES]
+ *   file_bytes  [in]  size of the file, or CAIRN_BLOB_SIZE_UNKNOWN
  *
  * The header check is not tested here (it covers the tables); call cairn_blob_header_check with all of it.
  */

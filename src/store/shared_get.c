@@ -1,0 +1,310 @@
+/*
+ * shared_get - the way in: which points are there, one of them, its heads, and the bytes of blobs. Everything that comes
+ * from the store is checked before it is believed.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/blob_seal.h"
+#include "store/tier_shared_internal.h"
+
+static const char where_get[] = "store/shared: get";
+
+enum {
+    POINT_BYTES_MAX = CAIRN_SHARED_POINT_FIXED_BYTES + CAIRN_SHARED_PARTS_MAX * CAIRN_SHARED_PART_BYTES +
+                      CAIRN_SHARED_TAG_BYTES
+};
+
+/* Ask for values. Each item's status says how it went when CAIRN_OK came back. */
+static cairn_status batch_get(cairn_shared *shared, cairn_kv_item *items, uint32_t count, uint64_t until_ns,
+                              cairn_error *reterr)
+{
+    cairn_error error = {0};
+    cairn_kv *kv = shared->kv[CAIRN_SHARED_READING];
+    cairn_status status = cairn_shared_enter(shared, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    status = kv->ops->get(kv, items, count, until_ns, &error);
+    cairn_shared_leave(shared, status, &error);
+    if (status != CAIRN_OK && reterr != NULL) {
+        *reterr = error;
+    }
+    return status;
+}
+
+void cairn_shared_point_drop(cairn_shared *shared, const char *key, uint64_t until_ns)
+{
+    cairn_error error = {0};
+    cairn_kv *kv = shared->kv[CAIRN_SHARED_READING];
+    cairn_kv_item item = {0};
+    memcpy(item.key, key, sizeof item.key);
+    if (cairn_shared_enter(shared, NULL) == CAIRN_OK) {
+        cairn_shared_leave(shared, kv->ops->drop(kv, &item, 1, until_ns, &error), &error);
+    }
+}
+
+/* What is wrong is of no use to anybody: away with it. */
+static cairn_status damaged(cairn_shared *shared, const char *key, uint64_t until_ns, const char *what,
+                            cairn_error *reterr)
+{
+    cairn_error error = {0};
+    (void)cairn_error_set(&error, CAIRN_CORRUPT, where_get, "%s", what);
+    cairn_shared_trouble(shared, &shared->stats.damaged, &error);
+    cairn_shared_point_drop(shared, key, until_ns);
+    if (reterr != NULL) {
+        *reterr = error;
+    }
+    return CAIRN_CORRUPT;
+}
+
+cairn_status cairn_shared_ask(cairn_shared *shared, const char (*keys)[CAIRN_KV_KEY_BYTES], uint32_t count,
+                              uint64_t until_ns, bool *ret_there, cairn_error *reterr)
+{
+    cairn_kv *kv = shared->kv[CAIRN_SHARED_READING];
+    cairn_error error = {0};
+    cairn_kv_item *items = cairn_mem_array(shared->mem, count, sizeof *items);
+    cairn_status status = items != NULL ? cairn_shared_enter(shared, reterr)
+                                        : cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
+    if (status != CAIRN_OK) {
+        goto out;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(items[i].key, keys[i], sizeof items[i].key);
+    }
+    status = kv->ops->exists(kv, items, count, until_ns, &error);
+    cairn_shared_leave(shared, status, &error);
+    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
+        ret_there[i] = items[i].status == CAIRN_OK;
+    }
+    if (status == CAIRN_OK) {
+        cairn_shared_count(shared, &shared->stats.asks, 1);
+    } else if (reterr != NULL) {
+        *reterr = error;
+    }
+out:
+    cairn_mem_array_release(shared->mem, items, count, sizeof *items);
+    return status;
+}
+
+/* Older than the store was told to keep things? A clock that is behind makes nothing old. */
+static bool too_old(const cairn_shared *shared, uint64_t created_s)
+{
+    int64_t now_s = cairn_clock_wall_seconds(cairn_clock_system());
+    return now_s > 0 && (uint64_t)now_s > created_s && (uint64_t)now_s - created_s > shared->ttl_s;
+}
+
+cairn_status cairn_shared_point_get(cairn_shared *shared, const cairn_shared_space *space, const char *key,
+                                    uint32_t parts_room, uint64_t until_ns, cairn_shared_point *ret_point,
+                                    cairn_error *reterr)
+{
+    cairn_kv_item item = {.room_bytes = POINT_BYTES_MAX};
+    cairn_error error = {0};
+    memcpy(item.key, key, sizeof item.key);
+    item.bytes = cairn_mem_alloc(shared->mem, POINT_BYTES_MAX);
+    cairn_status status = item.bytes != NULL ? batch_get(shared, &item, 1, until_ns, reterr)
+                                             : cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
+    if (status != CAIRN_OK) {
+        goto out;
+    }
+    status = item.status;
+    if (status == CAIRN_OK) {
+        status = cairn_shared_point_read(space, cairn_shared_key(shared), item.bytes, item.size_bytes,
+                                         parts_room, ret_point, &error);
+    }
+    if (status == CAIRN_CORRUPT || status == CAIRN_LIMIT) {
+        status = damaged(shared, key, until_ns, "a point that fails its check", reterr);
+    } else if (status == CAIRN_OK && too_old(shared, ret_point->created_s)) {
+        status = cairn_error_set(reterr, CAIRN_NOTFOUND, where_get, "too old");
+    } else if (status == CAIRN_OK) {
+        cairn_shared_count(shared, &shared->stats.points, 1);
+    } else if (reterr != NULL) {
+        *reterr = error;
+    }
+out:
+    cairn_mem_release(shared->mem, item.bytes, POINT_BYTES_MAX);
+    return status;
+}
+
+/* --- heads ---------------------------------------------------------------------------------------------------- */
+
+/* Is this the head that the part's name speaks of? */
+static cairn_status head_check(cairn_shared *shared, const cairn_shared_space *space,
+                               const cairn_shared_part *part, cairn_shared_head *head, uint64_t count,
+                               cairn_error *reterr)
+{
+    char name[CAIRN_BLOB_NAME_BYTES];
+    if (count < CAIRN_BLOB_FIXED_BYTES + CAIRN_SHARED_TAG_BYTES ||
+        !cairn_shared_tag_fits(cairn_shared_key(shared), head->bytes, count)) {
+        return cairn_error_set(reterr, CAIRN_CORRUPT, where_get, "a head that fails its check");
+    }
+    cairn_status status =
+        cairn_blob_header_read(head->bytes, CAIRN_BLOB_SIZE_UNKNOWN, &head->meta, &head->layout, reterr);
+    if (status == CAIRN_OK && count != head->layout.header_bytes + CAIRN_SHARED_TAG_BYTES) {
+        status = cairn_error_set(reterr, CAIRN_CORRUPT, where_get, "a head of another length");
+    }
+    if (status == CAIRN_OK) {
+        status = cairn_blob_header_check(head->bytes, &head->layout, reterr);
+    }
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    cairn_blob_name(&head->meta, name);
+    bool sealed = (head->meta.flags & CAIRN_BLOB_ENCRYPTED) != 0;
+    bool same = strcmp(name, part->name) == 0 && head->meta.payload_bytes == part->payload_bytes &&
+                head->meta.begin == part->begin && head->meta.end == part->end &&
+                sealed == shared->encrypted &&
+                memcmp(head->meta.space.bytes, space->shown.bytes, CAIRN_NAMESPACE_BYTES) == 0 &&
+                memcmp(head->meta.fingerprint, space->fingerprint, CAIRN_FINGERPRINT_BYTES) == 0;
+    return same ? CAIRN_OK : cairn_error_set(reterr, CAIRN_CORRUPT, where_get, "a head of another blob");
+}
+
+void cairn_shared_heads_release(cairn_shared *shared, cairn_shared_head *heads, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        cairn_mem_release(shared->mem, heads[i].bytes, heads[i].room);
+        heads[i].bytes = NULL;
+    }
+}
+
+static cairn_status heads_take(cairn_shared *shared, const cairn_shared_space *space,
+                               const cairn_shared_part *parts, uint32_t count, const cairn_kv_item *items,
+                               uint64_t until_ns, cairn_shared_head *heads, cairn_error *reterr)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (items[i].status == CAIRN_NOTFOUND) {
+            return cairn_error_set(reterr, CAIRN_NOTFOUND, where_get, "the store forgot a part of it");
+        }
+        cairn_error error = {0};
+        if (items[i].status != CAIRN_OK ||
+            head_check(shared, space, &parts[i], &heads[i], items[i].size_bytes, &error) != CAIRN_OK) {
+            return damaged(shared, items[i].key, until_ns,
+                           error.detail[0] != '\0' ? error.detail : "a head that is too long", reterr);
+        }
+    }
+    return CAIRN_OK;
+}
+
+cairn_status cairn_shared_heads_get(cairn_shared *shared, const cairn_shared_space *space,
+                                    const cairn_shared_part *parts, uint32_t count, uint64_t until_ns,
+                                    cairn_shared_head *ret_heads, cairn_error *reterr)
+{
+    cairn_kv_item *items = cairn_mem_array(shared->mem, count, sizeof *items);
+    memset(ret_heads, 0, count * sizeof *ret_heads);
+    bool fine = items != NULL;
+    for (uint32_t i = 0; i < count && fine; i++) {
+        cairn_shared_head_key(parts[i].name, items[i].key);
+        ret_heads[i].room = cairn_shared_head_room(&parts[i]);
+        ret_heads[i].bytes = cairn_mem_alloc(shared->mem, ret_heads[i].room);
+        items[i].bytes = ret_heads[i].bytes;
+        items[i].room_bytes = ret_heads[i].room;
+        fine = items[i].bytes != NULL;
+    }
+    cairn_status status = fine ? batch_get(shared, items, count, until_ns, reterr)
+                               : cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
+    if (status == CAIRN_OK) {
+        status = heads_take(shared, space, parts, count, items, until_ns, ret_heads, reterr);
+    }
+    if (status == CAIRN_OK) {
+        cairn_shared_count(shared, &shared->stats.heads, count);
+    } else {
+        cairn_shared_heads_release(shared, ret_heads, count);
+    }
+    cairn_mem_array_release(shared->mem, items, count, sizeof *items);
+    return status;
+}
+
+/* --- bytes ---------------------------------------------------------------------------------------------------- */
+
+/* Everything that reading one blob needs. */
+typedef struct load_work {
+    cairn_shared *shared;
+    const cairn_shared_head *head;
+    cairn_seal seal;
+    uint8_t *sealed; /* uint8_t[SHARED_PIECES_AT_ONCE][piece and tag]; NULL: not encrypted               */
+    uint64_t sealed_room;
+    char name[CAIRN_BLOB_NAME_BYTES];
+} load_work;
+
+/* One piece has come: check it, and put it where it belongs. */
+static cairn_status piece_take(load_work *work, uint32_t index, const cairn_kv_item *item, uint8_t *out,
+                               cairn_error *reterr)
+{
+    const cairn_shared_head *head = work->head;
+    uint32_t stored = cairn_blob_piece_bytes(&head->meta, &head->layout, index);
+    uint8_t check[16];
+    if (item->status == CAIRN_NOTFOUND) {
+        return cairn_error_set(reterr, CAIRN_NOTFOUND, where_get, "the store forgot a piece");
+    }
+    if (item->status == CAIRN_OK && item->size_bytes == stored) {
+        cairn_blob_check(item->bytes, stored, check);
+        if (memcmp(check, cairn_blob_header_piece_check(head->bytes, &head->layout, index), sizeof check) ==
+                0 &&
+            (work->sealed == NULL ||
+             cairn_seal_open_piece(&work->seal, index, item->bytes, stored - CAIRN_BLOB_TAG_BYTES,
+                                   out + (uint64_t)index * CAIRN_BLOB_PIECE_BYTES))) {
+            return CAIRN_OK;
+        }
+    }
+    return CAIRN_CORRUPT;
+}
+
+/* A few pieces at once. */
+static cairn_status pieces_get(load_work *work, uint32_t begin, uint32_t count, uint64_t until_ns,
+                               uint8_t *out, cairn_error *reterr)
+{
+    const cairn_shared_head *head = work->head;
+    cairn_kv_item items[SHARED_PIECES_AT_ONCE];
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = begin + i;
+        items[i] = (cairn_kv_item){.room_bytes = cairn_blob_piece_bytes(&head->meta, &head->layout, index)};
+        items[i].bytes = work->sealed != NULL
+                             ? work->sealed + (uint64_t)i * (CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES)
+                             : out + (uint64_t)index * CAIRN_BLOB_PIECE_BYTES;
+        cairn_shared_piece_key(work->name, index,
+                               cairn_blob_header_piece_check(head->bytes, &head->layout, index),
+                               items[i].key);
+    }
+    cairn_status status = batch_get(work->shared, items, count, until_ns, reterr);
+    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
+        status = piece_take(work, begin + i, &items[i], out, reterr);
+        if (status == CAIRN_CORRUPT) {
+            char key[CAIRN_KV_KEY_BYTES]; /* without its head nobody asks for it again */
+            cairn_shared_head_key(work->name, key);
+            status = damaged(work->shared, key, until_ns, "a piece that fails its check", reterr);
+        }
+    }
+    return status;
+}
+
+cairn_status cairn_shared_load(cairn_shared *shared, const cairn_shared_head *head, uint64_t until_ns,
+                               uint8_t *out, cairn_error *reterr)
+{
+    load_work work = {.shared = shared, .head = head};
+    uint64_t begin_ns = cairn_clock_now_ns(cairn_clock_system());
+    cairn_status status = CAIRN_OK;
+    cairn_blob_name(&head->meta, work.name);
+    if (shared->encrypted) {
+        work.sealed_room = (uint64_t)SHARED_PIECES_AT_ONCE * (CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES);
+        work.sealed = cairn_mem_alloc(shared->mem, work.sealed_room);
+        if (work.sealed == NULL ||
+            cairn_seal_init(&work.seal, shared->key, head->meta.nonce, head->bytes) != CAIRN_OK) {
+            status = cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
+        }
+    }
+    uint32_t done = 0, pieces = head->layout.count_pieces;
+    while (done < pieces && status == CAIRN_OK) {
+        uint32_t count = pieces - done < SHARED_PIECES_AT_ONCE ? pieces - done : SHARED_PIECES_AT_ONCE;
+        status = pieces_get(&work, done, count, until_ns, out, reterr);
+        done += status == CAIRN_OK ? count : 0;
+    }
+    uint64_t cost_ns = cairn_clock_now_ns(cairn_clock_system()) - begin_ns;
+    uint64_t bytes = done == pieces ? head->meta.payload_bytes : (uint64_t)done * CAIRN_BLOB_PIECE_BYTES;
+    if (status == CAIRN_TIMEOUT && bytes == 0) {
+        bytes = 1; /* it was slower than could be measured */
+    }
+    cairn_shared_loaded(shared, bytes, cost_ns, status == CAIRN_OK);
+    cairn_seal_release(&work.seal);
+    cairn_mem_release(shared->mem, work.sealed, work.sealed_room);
+    return status;
+}

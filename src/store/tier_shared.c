@@ -1,0 +1,209 @@
+/*
+ * tier_shared - the store as a whole: which driver, when it is left alone, what is counted. What is put and got lies in
+ * shared_put.c and shared_get.c.
+ */
+#include "store/tier_shared.h"
+
+#include <math.h>
+#include <openssl/crypto.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/shared_url.h"
+#include "store/tier_shared_internal.h"
+#ifdef CAIRN_HAVE_REDIS
+#include "store/tier_redis.h"
+#endif
+
+#define SECOND_NS      UINT64_C(1000000000)
+#define REST_NS_MIN    (SECOND_NS / 2)
+#define REST_NS_MAX    (60 * SECOND_NS)
+#define SPEED_GUESS    0.25  /* bytes per ns until something was measured: a link of 2 Gbit/s              */
+#define SPEED_MEMORY_S 300.0 /* in this time what was measured loses two thirds of its weight              */
+
+/* --- opening -------------------------------------------------------------------------------------------------- */
+
+/* One connection's driver. */
+static cairn_status driver_open(cairn_shared *shared, const cairn_shared_url *url, cairn_kv **ret_kv,
+                                cairn_error *reterr)
+{
+#ifdef CAIRN_HAVE_REDIS
+    if (url->scheme == CAIRN_SHARED_REDIS) {
+        cairn_redis_options redis = {.host = url->host,
+                                     .port = url->port != 0 ? url->port : 6379,
+                                     .user = url->user[0] != '\0' ? url->user : NULL,
+                                     .password = url->password[0] != '\0' ? url->password : NULL,
+                                     .database = url->database};
+        return cairn_redis_open(shared->mem, &redis, ret_kv, reterr);
+    }
+#endif
+    (void)shared;
+    (void)url;
+    (void)ret_kv;
+    return cairn_error_set(
+        reterr, CAIRN_UNSUPPORTED, "store/shared: open",
+        "this build has no driver for such a URL (redis:// needs hiredis, http and s3 need libcurl)");
+}
+
+cairn_status cairn_shared_open(const cairn_mem *mem, const cairn_shared_options *options,
+                               cairn_shared **ret_shared, cairn_error *reterr)
+{
+    cairn_shared_url url;
+    cairn_status status = cairn_shared_url_parse(options->url, &url, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
+    cairn_shared *shared = cairn_mem_zalloc(mem, sizeof *shared);
+    if (shared == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, "store/shared: open", NULL);
+    }
+    shared->mem = mem;
+    shared->ttl_s = options->ttl_s;
+    memcpy(shared->fingerprint, options->fingerprint, sizeof shared->fingerprint);
+    if (options->key != NULL) {
+        memcpy(shared->key, options->key, sizeof shared->key);
+        shared->encrypted = true;
+    }
+    (void)pthread_mutex_init(&shared->lock, NULL);
+    for (int side = 0; side < CAIRN_SHARED_SIDES && status == CAIRN_OK; side++) {
+        status = driver_open(shared, &url, &shared->kv[side], reterr);
+    }
+    OPENSSL_cleanse(&url, sizeof url);
+    if (status != CAIRN_OK) {
+        cairn_shared_close(shared);
+        return status;
+    }
+    *ret_shared = shared;
+    return CAIRN_OK;
+}
+
+void cairn_shared_close(cairn_shared *shared)
+{
+    if (shared == NULL) {
+        return;
+    }
+    for (int side = 0; side < CAIRN_SHARED_SIDES; side++) {
+        if (shared->kv[side] != NULL) {
+            shared->kv[side]->ops->close(shared->kv[side]);
+        }
+    }
+    OPENSSL_cleanse(shared->key, sizeof shared->key);
+    (void)pthread_mutex_destroy(&shared->lock);
+    cairn_mem_release(shared->mem, shared, sizeof *shared);
+}
+
+const uint8_t *cairn_shared_key(const cairn_shared *shared)
+{
+    return shared->encrypted ? shared->key : NULL;
+}
+
+cairn_status cairn_shared_space_get(const cairn_shared *shared, const cairn_namespace *space,
+                                    cairn_shared_space *ret_space, cairn_error *reterr)
+{
+    memcpy(ret_space->fingerprint, shared->fingerprint, sizeof ret_space->fingerprint);
+    return cairn_blob_space(space, cairn_shared_key(shared), &ret_space->shown, &ret_space->root, reterr);
+}
+
+/* --- leaving it alone ----------------------------------------------------------------------------------------- */
+
+cairn_status cairn_shared_enter(cairn_shared *shared, cairn_error *reterr)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    cairn_status status = CAIRN_OK;
+    (void)pthread_mutex_lock(&shared->lock);
+    if (shared->stats.broken > 0 && now_ns < shared->retry_ns) {
+        shared->stats.refused_while_open++;
+        status = CAIRN_BUSY;
+    } else if (shared->stats.broken > 0) {
+        shared->retry_ns = now_ns + SECOND_NS; /* one tries, others wait for what comes of it */
+    }
+    (void)pthread_mutex_unlock(&shared->lock);
+    return status == CAIRN_OK
+               ? CAIRN_OK
+               : cairn_error_set(reterr, status, "store/shared: ask", "left alone after a failure");
+}
+
+void cairn_shared_leave(cairn_shared *shared, cairn_status status, const cairn_error *error)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    (void)pthread_mutex_lock(&shared->lock);
+    if (status == CAIRN_OK) {
+        shared->stats.broken = 0;
+    } else if (status != CAIRN_NOMEM && status != CAIRN_BUSY) {
+        uint32_t doublings = shared->stats.broken < 8 ? shared->stats.broken : 8;
+        uint64_t rest_ns = REST_NS_MIN << doublings;
+        shared->retry_ns = now_ns + (rest_ns < REST_NS_MAX ? rest_ns : REST_NS_MAX);
+        shared->stats.broken++;
+        shared->stats.failures++;
+        shared->stats.timeouts += status == CAIRN_TIMEOUT ? 1 : 0;
+        shared->stats.last_error = *error;
+    }
+    (void)pthread_mutex_unlock(&shared->lock);
+}
+
+/* --- counting ------------------------------------------------------------------------------------------------- */
+
+void cairn_shared_count(cairn_shared *shared, uint64_t *counter, uint64_t by)
+{
+    (void)pthread_mutex_lock(&shared->lock);
+    *counter += by;
+    (void)pthread_mutex_unlock(&shared->lock);
+}
+
+void cairn_shared_trouble(cairn_shared *shared, uint64_t *counter, const cairn_error *error)
+{
+    (void)pthread_mutex_lock(&shared->lock);
+    *counter += 1;
+    shared->stats.last_error = *error;
+    (void)pthread_mutex_unlock(&shared->lock);
+}
+
+void cairn_shared_loaded(cairn_shared *shared, uint64_t bytes, uint64_t cost_ns, bool whole)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    (void)pthread_mutex_lock(&shared->lock);
+    if (cost_ns > 0 && bytes > 0) {
+        double speed = (double)bytes / (double)cost_ns;
+        double share = shared->speed > 0 ? 0.3 : 1.0;
+        shared->speed += (speed - shared->speed) * share;
+        shared->speed_ns = now_ns;
+    }
+    if (whole) {
+        shared->stats.loads++;
+        shared->stats.loaded_bytes += bytes;
+        shared->stats.load_ns += cost_ns;
+    }
+    (void)pthread_mutex_unlock(&shared->lock);
+}
+
+double cairn_shared_speed(cairn_shared *shared)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    (void)pthread_mutex_lock(&shared->lock);
+    double speed = SPEED_GUESS;
+    if (shared->speed > 0) {
+        double weight = exp(-(double)(now_ns - shared->speed_ns) * 1e-9 / SPEED_MEMORY_S);
+        speed = shared->speed * weight + SPEED_GUESS * (1.0 - weight);
+    }
+    (void)pthread_mutex_unlock(&shared->lock);
+    return speed;
+}
+
+void cairn_shared_stats_get(cairn_shared *shared, cairn_shared_stats *ret_stats)
+{
+    (void)pthread_mutex_lock(&shared->lock);
+    *ret_stats = shared->stats;
+    (void)pthread_mutex_unlock(&shared->lock);
+}
+
+void cairn_shared_part_of(const cairn_shared_space *space, const cairn_blob_meta *meta,
+                          cairn_shared_part *ret_part)
+{
+    cairn_blob_meta named = *meta;
+    memcpy(named.fingerprint, space->fingerprint, sizeof named.fingerprint);
+    named.space = space->shown;
+    cairn_blob_name(&named, ret_part->name);
+    ret_part->begin = meta->begin;
+    ret_part->end = meta->end;
+    ret_part->payload_bytes = meta->payload_bytes;
+}

@@ -1,0 +1,178 @@
+/*
+ * server_support - see the header.
+ */
+#define _XOPEN_SOURCE 700 /* nftw */
+
+#include "store/server_support.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { START_MS_MAX = 20000 };
+
+static int socket_at(int port, struct sockaddr_in *ret_address)
+{
+    *ret_address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    ret_address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+int server_free_port(void)
+{
+    struct sockaddr_in address;
+    socklen_t size = sizeof address;
+    int fd = socket_at(0, &address);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    (void)close(fd);
+    return ntohs(address.sin_port);
+}
+
+static bool port_answers(int port)
+{
+    struct sockaddr_in address;
+    int fd = socket_at(port, &address);
+    bool answers = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    (void)close(fd);
+    return answers;
+}
+
+const char *server_program(const char *name, const char *package)
+{
+    static const char *const folders[] = {"/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin"};
+    static char path[128];
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folders[i], name);
+        if (access(path, X_OK) == 0) {
+            return path;
+        }
+    }
+    fail_msg("%s is not installed: tools/setup installs the package %s", name, package);
+    return NULL;
+}
+
+void server_init(server *s, const char *name)
+{
+    memset(s, 0, sizeof *s);
+    (void)snprintf(s->dir, sizeof s->dir, "%s/%s.XXXXXX", CAIRN_BUILD_DIR, name);
+    assert_non_null(mkdtemp(s->dir));
+    s->port = server_free_port();
+}
+
+void server_start(server *s)
+{
+    s->pid = fork();
+    assert_true(s->pid >= 0);
+    if (s->pid == 0) {
+        char log[600];
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that dies leaves nothing behind */
+        (void)snprintf(log, sizeof log, "%s/log", s->dir);
+        int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        (void)dup2(fd, 1);
+        (void)dup2(fd, 2);
+        (void)execv(s->argv[0], (char *const *)s->argv);
+        _exit(127);
+    }
+    for (int ms = 0; !port_answers(s->port); ms += 5) {
+        struct timespec tick = {.tv_nsec = 5000000};
+        assert_int_equal(waitpid(s->pid, NULL, WNOHANG), 0); /* it ended: see the log in its folder */
+        assert_true(ms < START_MS_MAX);
+        (void)nanosleep(&tick, NULL);
+    }
+}
+
+void server_kill(server *s)
+{
+    if (s->pid > 0) {
+        (void)kill(s->pid, SIGKILL);
+        (void)waitpid(s->pid, NULL, 0);
+        s->pid = 0;
+    }
+}
+
+void server_freeze(server *s, bool frozen)
+{
+    assert_int_equal(kill(s->pid, frozen ? SIGSTOP : SIGCONT), 0);
+}
+
+static int remove_one(const char *path, const struct stat *stat, int flag, struct FTW *where)
+{
+    (void)stat;
+    (void)flag;
+    (void)where;
+    return remove(path);
+}
+
+void server_end(server *s)
+{
+    server_kill(s);
+    (void)nftw(s->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void redis_start(server *s, const char *const *more)
+{
+    server_init(s, "redis");
+    int n = 0;
+    (void)snprintf(s->texts[0], sizeof s->texts[0], "%s", server_program("redis-server", "redis-server"));
+    s->argv[n++] = s->texts[0];
+    (void)snprintf(s->texts[1], sizeof s->texts[1], "%d", s->port);
+    const char *const usual[] = {"--port",       s->texts[1], "--bind", "127.0.0.1", "--save",     "",
+                                 "--appendonly", "no",        "--dir",  s->dir,      "--loglevel", "warning"};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        s->argv[n++] = usual[i];
+    }
+    for (; more != NULL && *more != NULL; more++) {
+        s->argv[n++] = *more;
+    }
+    server_start(s);
+}
+
+const char *redis_url(const server *s)
+{
+    static char url[64];
+    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", s->port);
+    return url;
+}
+
+long long redis_do(const server *s, const char *format, ...)
+{
+    va_list args;
+    redisContext *link = redisConnect("127.0.0.1", s->port);
+    assert_true(link != NULL && link->err == 0);
+    va_start(args, format);
+    redisReply *reply = redisvCommand(link, format, args);
+    va_end(args);
+    assert_non_null(reply);
+    if (reply->type == REDIS_REPLY_ERROR) {
+        fail_msg("%s: %s", format, reply->str);
+    }
+    long long value = reply->type == REDIS_REPLY_INTEGER ? reply->integer : (long long)reply->elements;
+    freeReplyObject(reply);
+    redisFree(link);
+    return value;
+}
+
+bool redis_says(const server *s, const char *command, const char *text)
+{
+    redisContext *link = redisConnect("127.0.0.1", s->port);
+    assert_true(link != NULL && link->err == 0);
+    redisReply *reply = redisCommand(link, command);
+    assert_true(reply != NULL && reply->type == REDIS_REPLY_STRING);
+    bool says = strstr(reply->str, text) != NULL;
+    freeReplyObject(reply);
+    redisFree(link);
+    return says;
+}

@@ -1,0 +1,51 @@
+/*
+ * server_support - starts real servers for tests on free loopback ports, and stops them.
+ *
+ * A server has a folder of its own under the build folder's tests, which is removed at the end. When the program isn't
+ * installed the test fails and says which package is missing: a test that skips itself tests nothing.
+ */
+#ifndef CAIRN_TESTS_SERVER_SUPPORT_H
+#define CAIRN_TESTS_SERVER_SUPPORT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "test_support.h"
+
+enum { SERVER_ARGS_MAX = 48 };
+
+typedef struct server {
+    pid_t pid;     /* 0: not running                                                                    */
+    int port;      /* of 127.0.0.1                                                                      */
+    char dir[512]; /* its folder                                                                        */
+    const char *argv[SERVER_ARGS_MAX];
+    char texts[SERVER_ARGS_MAX][512];
+} server;
+
+/* A port that nobody listens on now. */
+int server_free_port(void);
+
+/* Make the folder and choose a port. */
+void server_init(server *s, const char *name);
+/* Start argv (after server_init) and wait until the port answers. */
+void server_start(server *s);
+/* Kill it; its folder stays. It may be started again. */
+void server_kill(server *s);
+/* Stop and continue it: it is there and doesn't answer. */
+void server_freeze(server *s, bool frozen);
+/* Kill it and remove its folder. */
+void server_end(server *s);
+
+/* A redis-server that keeps nothing on disk; `more` are further arguments, ended by NULL, or NULL. */
+void redis_start(server *s, const char *const *more);
+/* The URL of it. */
+const char *redis_url(const server *s);
+/* A command through a connection of its own; gives an integer reply, or 0 for a status. Fails the test on an error. */
+long long redis_do(const server *s, const char *format, ...);
+/* Does the answer of a command, a text, hold this? */
+bool redis_says(const server *s, const char *command, const char *text);
+
+/* A program on the PATH or in the system's folders; fails the test and names the Debian package when it is missing. */
+const char *server_program(const char *name, const char *package);
+
+#endif
