@@ -500,12 +500,12 @@ static cairn_status end_whole(cairn_answer *a, const ending *own, const cairn_ch
 static cairn_status end_shape(const cairn_answer *a, const ending *own, const cairn_chat_text *message,
                               cairn_buf *out)
 {
-    json_t *parsed = json_loadb(message->text, message->bytes, 0, NULL);
+    json_t *parsed = json_loadb(message->text, message->bytes, JSON_DECODE_ANY, NULL);
     if (parsed == NULL)
         return CAIRN_NOMEM;
     cairn_shape_answer answer = shape_answer(a, own->record);
     cairn_shape_end end = {.finish = own->finish,
-                           .count_calls = cairn_chat_stream_count_calls(a->stream),
+                           .count_calls = cairn_answer_count_calls(a),
                            .message = parsed,
                            .times = own->times};
     if (own->finish == CAIRN_FINISH_STOP_TEXT && a->stop_found >= 0 &&

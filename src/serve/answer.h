@@ -61,7 +61,7 @@ typedef struct cairn_answer_options {
     const char *echo; /* text put before the answer (completions with echo); NULL: none             */
     size_t echo_bytes;
     size_t text_bytes_max;
-    const cairn_answer_shape *shape; /* borrowed; with the chat surface only. NULL: chat completions     */
+    const cairn_answer_shape *shape; /* borrowed; without chat it may have `end` only. NULL: the surface's */
     size_t count_client_stops;       /* stops[0, count) are the client's; the rest the template's         */
     uint32_t mark_position;          /* tokens up to the client's last mark; 0: none                    */
     json_t *notes;                   /* borrowed: what was found in the request; NULL: nothing          */

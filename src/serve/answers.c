@@ -306,6 +306,17 @@ void cairn_answers_touch(cairn_answers *a, const cairn_answer_kept *answer)
     unlock(a);
 }
 
+void cairn_answers_forget(cairn_answers *a, const cairn_namespace *space)
+{
+    lock(a);
+    for (entry *e = a->oldest, *next; e != NULL; e = next) {
+        next = e->newer;
+        if (space == NULL || same_space(e, space))
+            drop(a, e);
+    }
+    unlock(a);
+}
+
 void cairn_answers_stats_get(cairn_answers *a, cairn_answers_stats *ret_stats)
 {
     lock(a);

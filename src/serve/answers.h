@@ -85,6 +85,9 @@ void cairn_answers_unref(cairn_answers *answers, const cairn_answer_kept *answer
 /* It was put in place: it goes last now. */
 void cairn_answers_touch(cairn_answers *answers, const cairn_answer_kept *answer);
 
+/* Forget a namespace's answers, or all when `space` is NULL. Those that a request holds stay until it gives them back. */
+void cairn_answers_forget(cairn_answers *answers, const cairn_namespace *space);
+
 void cairn_answers_stats_get(cairn_answers *answers, cairn_answers_stats *ret_stats);
 
 #endif

@@ -17,11 +17,12 @@ typedef enum kind { NOTHING = 0, THINKING, TEXT, TOOL } kind;
 typedef struct message {
     const cairn_mem *mem;
     kind open;
-    json_int_t index; /* of the open block, or of the next                                         */
-    json_int_t call;  /* the tool call that the open block is                                      */
-    cairn_buf text;   /* of the open block; arguments for a tool                                   */
-    json_t *head;     /* the open block as it will be, without its text                            */
-    json_t *content;  /* blocks that are complete; whole answers only                              */
+    json_int_t index;   /* of the open block, or of the next                                         */
+    json_int_t call;    /* the tool call that the open block is                                      */
+    cairn_buf text;     /* of the open block; arguments for a tool                                   */
+    json_t *head;       /* the open block as it will be, without its text                            */
+    json_t *content;    /* blocks that are complete; whole answers only                              */
+    bool omit_thinking; /* thinking blocks have no text                                            */
 } message;
 
 /* `out` NULL: no events are wanted. */
@@ -141,7 +142,7 @@ static cairn_status take(message *m, const json_t *delta, cairn_buf *out)
                 m, THINKING,
                 json_pack("{s:s, s:s, s:s}", "type", "thinking", "thinking", "", "signature", ""), out);
         }
-        if (status == CAIRN_OK)
+        if (status == CAIRN_OK && !m->omit_thinking)
             status = add(m, "thinking_delta", "thinking", reasoning, out);
     }
     if (status == CAIRN_OK && json_string_length(content) > 0) {
@@ -273,13 +274,14 @@ static void release(void *ctx)
     cairn_mem_release(m->mem, m, sizeof *m);
 }
 
-cairn_status cairn_anthropic_shape(cairn_answer_shape *ret_shape)
+cairn_status cairn_anthropic_shape(bool omit_thinking, cairn_answer_shape *ret_shape)
 {
     const cairn_mem *mem = cairn_mem_default();
     message *m = cairn_mem_zalloc(mem, sizeof *m);
     if (m == NULL)
         return CAIRN_NOMEM;
     m->mem = mem;
+    m->omit_thinking = omit_thinking;
     cairn_buf_init(&m->text, mem, SIZE_MAX / 4);
     *ret_shape = (cairn_answer_shape){.id_prefix = "msg_",
                                       .call_prefix = "toolu_",

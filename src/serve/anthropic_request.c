@@ -396,7 +396,12 @@ static void limits(cairn_convert *c, json_t *body, const json_t *request, bool c
         json_object_set(body, "stop", (json_t *)stops);
 }
 
-json_t *cairn_anthropic_to_chat(const json_t *request, bool count, cairn_api_error *error)
+bool cairn_anthropic_omits_thinking(const json_t *request)
+{
+    return strcmp(text_at(json_object_get(request, "thinking"), "display"), "omitted") == 0;
+}
+
+json_t *cairn_anthropic_to_chat(const json_t *request, cairn_anthropic_use use, cairn_api_error *error)
 {
     const json_t *list = NULL, *thread = json_object_get(request, "thread");
     cairn_convert c;
@@ -408,12 +413,12 @@ json_t *cairn_anthropic_to_chat(const json_t *request, bool count, cairn_api_err
         error->code = "thread_unsupported_request";
     }
     cairn_json_array(request, "messages", &list, error);
-    if (json_array_size(list) == 0) {
+    if (json_array_size(list) == 0 && use != CAIRN_ANTHROPIC_WARM) {
         cairn_api_error_bad(error, "messages",
                             "messages: is missing or empty; at least one message is needed.");
     }
     cairn_convert_extras(body, request);
-    limits(&c, body, request, count);
+    limits(&c, body, request, use != CAIRN_ANTHROPIC_ANSWER);
     thinking(&c, body, request);
     tools(&c, body, request);
     system_text(&c, json_object_get(request, "system"));

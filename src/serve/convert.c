@@ -123,6 +123,8 @@ void cairn_convert_extras(json_t *body, const json_t *request)
                                          "frequency_penalty",
                                          "logit_bias",
                                          "ignore_eos",
+                                         "id_slot",
+                                         "grammar",
                                          "chat_template_kwargs",
                                          "enable_thinking",
                                          "temperature",

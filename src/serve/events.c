@@ -67,7 +67,7 @@ static void unref(void *ptr)
 /* --- the picture ------------------------------------------------------------------------------------------------- */
 
 /* On the scheduler's thread. */
-static void answer(cairn_scheduler_ask *ask, const cairn_cache *cache)
+static void answer(cairn_scheduler_ask *ask, cairn_cache *cache)
 {
     watcher *w = (watcher *)ask;
     if (cache != NULL)

@@ -66,7 +66,7 @@ static json_t *to_chat(const json_t *body, cairn_api_error *error)
         return chat;
     }
     if (is_anthropic(body))
-        return cairn_anthropic_to_chat(body, true, error);
+        return cairn_anthropic_to_chat(body, CAIRN_ANTHROPIC_COUNT, error);
     if (!json_is_array(json_object_get(body, "messages"))) {
         cairn_api_error_bad(error, "messages", "messages is missing: a request of a chat is needed.");
         return NULL;

@@ -259,6 +259,73 @@ typedef struct request_kind {
     cairn_converted *converted; /* NULL: the body is as the surface has it                             */
 } request_kind;
 
+/* --- reading without answering ----------------------------------------------------------------------------------- */
+
+static bool has_user(const json_t *messages)
+{
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        const char *role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
+        if (role != NULL && strcmp(role, "user") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Templates want a user's message. Gives true when one was put there, to be cut off again. */
+static bool add_user(cairn_job *job, cairn_api_error *error)
+{
+    json_t *messages = json_object_get(job->json, "messages");
+    if (!json_is_array(messages) || has_user(messages))
+        return false;
+    json_t *copy = json_copy(messages);
+    if (json_array_append_new(copy, json_pack("{s:s, s:s}", "role", "user", "content", "-")) != 0 ||
+        json_object_set(job->json, "messages", copy) != 0)
+        cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
+    json_decref(copy);
+    return true;
+}
+
+/* The prompt ends where the user's message begins. A template that doesn't tell where keeps all of it. */
+static void cut_user(cairn_job *job, cairn_api_error *error)
+{
+    uint32_t position = 0, kept = 0;
+    for (uint32_t i = 0; i < job->prompt.count_boundaries; i++) {
+        if ((job->boundaries[i].kinds & CAIRN_BOUNDARY_LAST_USER) != 0)
+            position = job->boundaries[i].position;
+    }
+    if (position == 0) {
+        bool empty = json_array_size(json_object_get(job->json, "messages")) < 2;
+        if (empty)
+            cairn_api_error_bad(error, "messages", "There is nothing to read: no message, and no tools.");
+        return;
+    }
+    while (kept < job->prompt.count_boundaries && job->boundaries[kept].position <= position)
+        kept++;
+    job->prompt.count_boundaries = kept;
+    cairn_token *items = cairn_mem_array_resize(job->mem, job->tokens.items, job->tokens.count, position,
+                                                sizeof *job->tokens.items);
+    if (items != NULL)
+        job->tokens = (cairn_tokens){.items = items, .count = position};
+}
+
+static void prepare_warm(cairn_serve *serve, cairn_job *job, const cairn_http_request *request,
+                         cairn_api_error *error)
+{
+    job->params.answer_tokens_max = 0;
+    job->params.choices = 1;
+    job->params.stream = job->params.logprobs = job->params.return_tokens = job->params.echo = false;
+    if (job->surface == CAIRN_SURFACE_TEXT) {
+        cairn_text_prompts_read(serve->options.vocab, job, error);
+        if (error->http == 0 && job->count_texts > 1)
+            cairn_api_error_bad(error, "prompt", "prompt must be one prompt: they are read one a request.");
+        return;
+    }
+    bool added = add_user(job, error);
+    prepare_chat(serve, job, request, true, error);
+    if (added && error->http == 0)
+        cut_user(job, error);
+}
+
 /* The job's fields, its namespace and its prompt. */
 static void read_request(cairn_serve *serve, const cairn_http_request *request, cairn_job *job,
                          const request_kind *kind, cairn_api_error *error)
@@ -272,7 +339,9 @@ static void read_request(cairn_serve *serve, const cairn_http_request *request, 
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
     if (error->http != 0)
         return;
-    if (kind->surface == CAIRN_SURFACE_CHAT) {
+    if (kind->converted != NULL && kind->converted->warm) {
+        prepare_warm(serve, job, request, error);
+    } else if (kind->surface == CAIRN_SURFACE_CHAT) {
         prepare_chat(serve, job, request, kind->converted != NULL, error);
     } else if (kind->infill) {
         cairn_infill_read(serve->options.vocab, job, error);
@@ -338,7 +407,9 @@ static void generate(cairn_serve *serve, const cairn_http_request *request, cons
 void cairn_generate_converted(cairn_serve *serve, const cairn_http_request *request,
                               cairn_converted *converted, cairn_http_reply *reply)
 {
-    generate(serve, request, &(request_kind){.surface = CAIRN_SURFACE_CHAT, .converted = converted}, reply);
+    const request_kind kind = {.surface = converted->text ? CAIRN_SURFACE_TEXT : CAIRN_SURFACE_CHAT,
+                               .converted = converted};
+    generate(serve, request, &kind, reply);
 }
 
 void cairn_count_converted(cairn_serve *serve, const cairn_http_request *request, cairn_converted *converted,

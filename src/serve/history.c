@@ -26,6 +26,16 @@ void cairn_history_add(cairn_history *h, const cairn_history_entry *entry)
     CAIRN_ASSERT(pthread_mutex_unlock(&h->lock) == 0);
 }
 
+void cairn_history_forget(cairn_history *h, const cairn_namespace *space)
+{
+    CAIRN_ASSERT(pthread_mutex_lock(&h->lock) == 0);
+    for (size_t i = 0; i < CAIRN_HISTORY_MAX; i++) {
+        if (space == NULL || memcmp(h->entries[i].space.bytes, space->bytes, sizeof space->bytes) == 0)
+            memset(&h->entries[i].excerpt, 0, sizeof h->entries[i].excerpt);
+    }
+    CAIRN_ASSERT(pthread_mutex_unlock(&h->lock) == 0);
+}
+
 static json_t *entry_json(const cairn_history_entry *entry)
 {
     static const char *const endings[] = {"done", "stopped", "broken"};

@@ -23,6 +23,7 @@ typedef struct cairn_history_entry {
     cairn_request_times times;
     uint32_t recalled;     /* answers that stood in the prompt as they were generated                    */
     cairn_namespace owner; /* see cairn_job.owner                                                     */
+    cairn_namespace space; /* of its prompt                                                           */
     cairn_excerpt excerpt;
 } cairn_history_entry;
 
@@ -36,6 +37,8 @@ void cairn_history_init(cairn_history *history);
 void cairn_history_release(cairn_history *history);
 /* Remember a request; the oldest goes when there are more than CAIRN_HISTORY_MAX. */
 void cairn_history_add(cairn_history *history, const cairn_history_entry *entry);
+/* Forget the texts in a namespace's records, or in all when `space` is NULL; the numbers stay. */
+void cairn_history_forget(cairn_history *history, const cairn_namespace *space);
 
 /*
  * {"requests":[newest, ...]}; the caller's. NULL when there is no memory.

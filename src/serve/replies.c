@@ -96,3 +96,22 @@ cairn_status cairn_replies_get(cairn_replies *r, const cairn_namespace *space, c
     CAIRN_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
     return status;
 }
+
+void cairn_replies_forget(cairn_replies *r, const cairn_namespace *space)
+{
+    CAIRN_ASSERT(pthread_mutex_lock(&r->lock) == 0);
+    size_t kept = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        reply *entry = &r->entries[(r->first + i) % r->count_max];
+        if (space == NULL || memcmp(entry->space.bytes, space->bytes, sizeof space->bytes) == 0) {
+            cairn_mem_release(r->mem, entry->text, entry->len_bytes);
+            r->bytes -= entry->len_bytes;
+            memset(entry, 0, sizeof *entry);
+        } else if (kept++ < i) { /* it moves up into the gap */
+            r->entries[(r->first + kept - 1) % r->count_max] = *entry;
+            memset(entry, 0, sizeof *entry);
+        }
+    }
+    r->count = kept;
+    CAIRN_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
+}

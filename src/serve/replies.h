@@ -29,6 +29,9 @@ CAIRN_MUST_CHECK cairn_status cairn_replies_new(const cairn_mem *mem, size_t cou
 /* NULL is allowed. */
 void cairn_replies_free(cairn_replies *replies);
 
+/* Forget a namespace's replies, or all when `space` is NULL. */
+void cairn_replies_forget(cairn_replies *replies, const cairn_namespace *space);
+
 /*
  * Keep a conversation, char[len_bytes], under an id. One that can't be kept is left out: the id will not be found.
  */

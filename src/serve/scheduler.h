@@ -67,7 +67,7 @@ void cairn_scheduler_submit(cairn_scheduler *scheduler, cairn_job *job, cairn_ap
 /* A question to the cache, which only the scheduler's thread may ask. Belongs to the asker, until it is answered. */
 typedef struct cairn_scheduler_ask {
     /* Called between two rounds, on the scheduler's thread; keep it short. cache NULL: the server stops. */
-    void (*answer)(struct cairn_scheduler_ask *ask, const cairn_cache *cache);
+    void (*answer)(struct cairn_scheduler_ask *ask, cairn_cache *cache);
     struct cairn_scheduler_ask *next;
 } cairn_scheduler_ask;
 

@@ -15,6 +15,7 @@
 #include "serve/http.h"
 #include "serve/namespace.h"
 #include "serve/replies.h"
+#include "serve/responses.h"
 #include "serve/scheduler.h"
 #include "serve/serve.h"
 
@@ -51,6 +52,8 @@ void cairn_route_infill(cairn_serve *serve, const cairn_http_request *request, c
 typedef struct cairn_converted {
     json_t *body;             /* {"messages":[..],..}                                                   */
     cairn_answer_shape shape; /* how the answer looks                                                   */
+    bool text; /* it is a completion: {"prompt":..}                                                    */
+    bool warm; /* read the prompt only; without a user's message, up to where one would begin            */
 } cairn_converted;
 
 /* Answer it as a chat completion in its shape. What `converted` holds is taken over. */
@@ -60,7 +63,19 @@ void cairn_generate_converted(cairn_serve *serve, const cairn_http_request *requ
 void cairn_count_converted(cairn_serve *serve, const cairn_http_request *request, cairn_converted *converted,
                            uint32_t *ret_tokens, cairn_api_error *error);
 
+/* warm_routes.c */
+void cairn_route_warm(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+
+/* forget_routes.c */
+void cairn_route_forget(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+
 /* surface_routes.c */
+/* A body of /v1/responses, with the conversation that it continues. false: an error, nothing to give back. */
+bool cairn_read_response(cairn_serve *serve, const json_t *body, const cairn_namespace *space,
+                         cairn_responses_request *ret_request, cairn_api_error *error);
+/* The namespace of a body: that of the caller's key, and of its cache_salt. */
+bool cairn_read_namespace(cairn_serve *serve, const cairn_http_request *request, const json_t *body,
+                          cairn_namespace *ret_space, cairn_api_error *error);
 void cairn_route_messages(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_count_tokens(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_responses(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);

@@ -19,17 +19,18 @@ static void no_memory(cairn_api_error *error)
 /* --- Messages ---------------------------------------------------------------------------------------------------- */
 
 /* The body in chat completions' form, and how its answer looks. */
-static bool read_messages(const cairn_http_request *request, bool count, cairn_converted *ret_converted,
-                          cairn_api_error *error)
+static bool read_messages(const cairn_http_request *request, cairn_anthropic_use use,
+                          cairn_converted *ret_converted, cairn_api_error *error)
 {
     json_t *body = cairn_json_parse(request->body, request->body_bytes, error);
     if (body == NULL)
         return false;
-    ret_converted->body = cairn_anthropic_to_chat(body, count, error);
+    ret_converted->body = cairn_anthropic_to_chat(body, use, error);
+    bool omit = cairn_anthropic_omits_thinking(body);
     json_decref(body);
     if (ret_converted->body == NULL)
         return false;
-    if (cairn_anthropic_shape(&ret_converted->shape) == CAIRN_OK)
+    if (cairn_anthropic_shape(omit, &ret_converted->shape) == CAIRN_OK)
         return true;
     json_decref(ret_converted->body);
     no_memory(error);
@@ -39,7 +40,7 @@ static bool read_messages(const cairn_http_request *request, bool count, cairn_c
 void cairn_route_messages(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
     cairn_converted converted = {0};
-    if (read_messages(request, false, &converted, &reply->error))
+    if (read_messages(request, CAIRN_ANTHROPIC_ANSWER, &converted, &reply->error))
         cairn_generate_converted(serve, request, &converted, reply);
 }
 
@@ -47,7 +48,7 @@ void cairn_route_count_tokens(cairn_serve *serve, const cairn_http_request *requ
 {
     cairn_converted converted = {0};
     uint32_t tokens = 0;
-    if (!read_messages(request, true, &converted, &reply->error))
+    if (!read_messages(request, CAIRN_ANTHROPIC_COUNT, &converted, &reply->error))
         return;
     cairn_count_converted(serve, request, &converted, &tokens, &reply->error);
     if (reply->error.http == 0)
@@ -82,6 +83,27 @@ static json_t *find_previous(cairn_serve *serve, const json_t *body, const cairn
     return list;
 }
 
+bool cairn_read_response(cairn_serve *serve, const json_t *body, const cairn_namespace *space,
+                         cairn_responses_request *ret_request, cairn_api_error *error)
+{
+    json_t *previous = find_previous(serve, body, space, error);
+    bool good = error->http == 0 && cairn_responses_to_chat(body, previous, ret_request, error);
+    json_decref(previous);
+    return good;
+}
+
+bool cairn_read_namespace(cairn_serve *serve, const cairn_http_request *request, const json_t *body,
+                          cairn_namespace *ret_space, cairn_api_error *error)
+{
+    const char *salt = NULL;
+    cairn_json_text(body, "cache_salt", &salt, error);
+    cairn_json_text(json_object_get(body, "cairn"), "cache_salt", &salt, error);
+    if (error->http == 0 &&
+        cairn_keys_namespace(serve->keys, request->authorization, salt, ret_space) != CAIRN_OK)
+        no_memory(error);
+    return error->http == 0;
+}
+
 static void answer_response(cairn_serve *serve, const cairn_http_request *request, const json_t *body,
                             const cairn_namespace *space, cairn_http_reply *reply)
 {
@@ -89,8 +111,7 @@ static void answer_response(cairn_serve *serve, const cairn_http_request *reques
     cairn_responses_keep keep = {.space = *space};
     bool store = true;
     cairn_json_boolean(body, "store", &store, &reply->error);
-    json_t *previous = find_previous(serve, body, space, &reply->error);
-    if (reply->error.http == 0 && cairn_responses_to_chat(body, previous, &made, &reply->error)) {
+    if (cairn_read_response(serve, body, space, &made, &reply->error)) {
         cairn_converted converted = {.body = json_incref(made.chat)};
         keep.replies = store ? serve->replies : NULL;
         if (cairn_responses_shape(&made, &keep, &converted.shape) == CAIRN_OK) {
@@ -101,7 +122,6 @@ static void answer_response(cairn_serve *serve, const cairn_http_request *reques
         }
         cairn_responses_release(&made);
     }
-    json_decref(previous);
     if (strcmp(reply->error.param, "messages") == 0)
         memcpy(reply->error.param, "input", sizeof "input");
 }
@@ -109,15 +129,8 @@ static void answer_response(cairn_serve *serve, const cairn_http_request *reques
 void cairn_route_responses(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
     json_t *body = cairn_json_parse(request->body, request->body_bytes, &reply->error);
-    if (body == NULL)
-        return;
     cairn_namespace space;
-    const char *salt = NULL;
-    cairn_json_text(body, "cache_salt", &salt, &reply->error);
-    cairn_json_text(json_object_get(body, "cairn"), "cache_salt", &salt, &reply->error);
-    if (cairn_keys_namespace(serve->keys, request->authorization, salt, &space) != CAIRN_OK)
-        no_memory(&reply->error);
-    if (reply->error.http == 0)
+    if (body != NULL && cairn_read_namespace(serve, request, body, &space, &reply->error))
         answer_response(serve, request, body, &space, reply);
     json_decref(body);
 }

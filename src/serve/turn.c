@@ -163,6 +163,7 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
                                  .record = record,
                                  .times = times,
                                  .owner = job->owner,
+                                 .space = job->prompt.space,
                                  .recalled = job->recall.count_in_place,
                                  .excerpt = job->excerpt};
     cairn_history_add(o->history, &entry);

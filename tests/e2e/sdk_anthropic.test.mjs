@@ -90,6 +90,24 @@ test('a stream has its events in order and adds up to the whole message', async 
     assert.equal(whole(final.usage), whole(expected.usage));
 });
 
+test('thinking that is to be omitted has a signature and no text, and comes back as it was', async () => {
+    const request = { model, system, messages, max_tokens: 24, temperature: 0, thinking: { type: 'adaptive', display: 'omitted' } };
+    const shown = await client.messages.create({ ...request, thinking: { type: 'adaptive', display: 'summarized' } });
+    assert.ok(shown.content[0].thinking.length > 0);
+    const message = await client.messages.create(request);
+    assert.equal(message.content[0].type, 'thinking');
+    assert.equal(message.content[0].thinking, '');
+    assert.ok(message.content[0].signature.length > 0);
+    assert.equal(message.usage.output_tokens, shown.usage.output_tokens);
+    const events = await collect(await client.messages.create({ ...request, stream: true }));
+    assert.ok(!events.some((event) => event.delta?.type === 'thinking_delta'));
+    assert.ok(events.some((event) => event.delta?.type === 'signature_delta'));
+    const streamed = await client.messages.stream(request).finalMessage();
+    assert.deepEqual(streamed.content, message.content);
+    const next = await client.messages.create({ ...request, max_tokens: 2, messages: [...messages, { role: 'assistant', content: message.content }, { role: 'user', content: 'go on' }] });
+    assert.equal(next.type, 'message');
+});
+
 test('a forced call comes whole and in deltas, and its result is taken', async () => {
     const request = { model, system, messages, tools, tool_choice: { type: 'any', disable_parallel_tool_use: true }, max_tokens: 80, temperature: 0, logit_bias: opener };
     const message = await client.messages.create(request);

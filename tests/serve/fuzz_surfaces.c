@@ -15,14 +15,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+enum { CHAT, MESSAGES, COUNT, RESPONSES, WARM };
+
 static json_t *to_chat(uint8_t api, json_t *body, cairn_api_error *error)
 {
     cairn_responses_request made;
     json_t *chat = NULL;
-    if (api == 0)
+    if (api == CHAT)
         return json_incref(body);
-    if (api < 3)
-        return cairn_anthropic_to_chat(body, api == 2, error);
+    if (api != RESPONSES) {
+        return cairn_anthropic_to_chat(body,
+                                       api == COUNT  ? CAIRN_ANTHROPIC_COUNT
+                                       : api == WARM ? CAIRN_ANTHROPIC_WARM
+                                                     : CAIRN_ANTHROPIC_ANSWER,
+                                       error);
+    }
     if (cairn_responses_to_chat(body, json_object_get(body, "previous"), &made, error)) {
         chat = json_incref(made.chat);
         cairn_responses_release(&made);
@@ -59,7 +66,7 @@ static void read_chat(json_t *chat, uint8_t api)
     json_t *notes = cairn_normalize(chat, true, &changed);
     CAIRN_ASSERT(json_array_size(notes) <= CAIRN_NORMALIZE_NOTES_MAX && (notes != NULL || !changed));
     json_decref(notes);
-    if (api != 0)
+    if (api != CHAT && api != WARM)
         CAIRN_ASSERT(json_array_size(json_object_get(chat, "messages")) > 0);
     cairn_chat_boundary *list = NULL;
     size_t count = 0, room = 0;
@@ -75,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     cairn_api_error error = {0};
-    uint8_t api = data[0] % 4;
+    uint8_t api = (uint8_t)(data[0] - (uint8_t)'0') % 5;
     json_t *body = cairn_json_parse((const char *)data + 1, size - 1, &error);
     json_t *chat = body != NULL ? to_chat(api, body, &error) : NULL;
     CAIRN_ASSERT((chat == NULL) == (error.http != 0));

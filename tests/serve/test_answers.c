@@ -180,6 +180,29 @@ static void an_answer_in_use_outlives_its_eviction_and_still_counts(void **state
     cairn_answers_free(answers);
 }
 
+static void a_namespace_is_forgotten_and_others_are_not(void **state)
+{
+    (void)state;
+    open_with(1 << 20);
+    cairn_answers_stats before, stats;
+    cairn_answers_stats_get(answers, &before);
+    keep(&spaces[0], "a", TEXT, 3, 5);
+    keep(&spaces[0], "b", CALL("x"), 3, 6);
+    keep(&spaces[1], "a", TEXT, 3, 7);
+    cairn_answers_forget(answers, &spaces[0]);
+    assert_int_equal(find(&spaces[0], "a", TEXT), 0);
+    assert_int_equal(find(&spaces[0], "b", CALL("x")), 0);
+    assert_int_equal(find(&spaces[1], "a", TEXT), 7);
+    cairn_answers_stats_get(answers, &stats);
+    assert_int_equal(stats.kept, 1);
+    cairn_answers_forget(answers, NULL);
+    assert_int_equal(find(&spaces[1], "a", TEXT), 0);
+    cairn_answers_stats_get(answers, &stats);
+    assert_int_equal(stats.kept, 0);
+    assert_int_equal(stats.bytes, before.bytes);
+    cairn_answers_free(answers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +212,7 @@ int main(void)
         cmocka_unit_test(the_same_answer_again_replaces_the_first),
         cmocka_unit_test(the_least_recently_used_goes_first_and_bytes_stay_under_the_limit),
         cmocka_unit_test(what_is_larger_than_the_limit_is_not_kept),
+        cmocka_unit_test(a_namespace_is_forgotten_and_others_are_not),
         cmocka_unit_test(an_answer_in_use_outlives_its_eviction_and_still_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@ static json_t *convert(const char *text)
 {
     json_t *request = test_json(text);
     cairn_api_error error = {0};
-    json_t *body = cairn_anthropic_to_chat(request, false, &error);
+    json_t *body = cairn_anthropic_to_chat(request, CAIRN_ANTHROPIC_ANSWER, &error);
     if (body == NULL)
         fail_msg("refused: %s", error.message);
     json_decref(request);
@@ -21,7 +21,7 @@ static void refused(const char *text, const char *param, const char *message)
 {
     json_t *request = test_json(text);
     cairn_api_error error = {0};
-    assert_null(cairn_anthropic_to_chat(request, false, &error));
+    assert_null(cairn_anthropic_to_chat(request, CAIRN_ANTHROPIC_ANSWER, &error));
     assert_int_equal(error.http, 400);
     assert_string_equal(error.param, param);
     if (strstr(error.message, message) == NULL)
@@ -165,7 +165,7 @@ static void a_thread_is_refused_so_that_the_client_sends_all(void **state)
     (void)state;
     json_t *request = test_json("{" HI ",'thread':{'type':'create'}}");
     cairn_api_error error = {.anthropic = true};
-    assert_null(cairn_anthropic_to_chat(request, false, &error));
+    assert_null(cairn_anthropic_to_chat(request, CAIRN_ANTHROPIC_ANSWER, &error));
     test_same(
         cairn_json_error(&error),
         "{'type':'error','error':{'type':'invalid_request_error','message':'thread: this server keeps no "
@@ -191,7 +191,7 @@ static void a_prompt_that_is_too_long_says_it_in_the_clients_words(void **state)
 static json_t *answer(bool stream, const char *text, size_t step, cairn_finish finish)
 {
     cairn_answer_shape shape;
-    assert_ok(cairn_anthropic_shape(&shape));
+    assert_ok(cairn_anthropic_shape(false, &shape));
     return test_answer_with(&shape, NULL, stream, text, step, finish);
 }
 
@@ -255,7 +255,7 @@ static json_t *shaped(const char *const *deltas, size_t count, const char *messa
                       uint32_t calls)
 {
     cairn_answer_shape shape;
-    assert_ok(cairn_anthropic_shape(&shape));
+    assert_ok(cairn_anthropic_shape(false, &shape));
     cairn_buf out;
     cairn_buf_init(&out, cairn_mem_default(), 1 << 20);
     cairn_shape_answer info = {.id = "msg_1", .model = "m", .stream = stream, .record = &test_record};

@@ -55,6 +55,33 @@ static void the_oldest_goes_when_the_count_or_the_bytes_are_reached(void **state
     cairn_replies_free(replies);
 }
 
+static void a_namespace_is_forgotten_and_the_others_stay_in_their_order(void **state)
+{
+    (void)state;
+    cairn_replies *replies = NULL;
+    char id[16];
+    assert_ok(cairn_replies_new(cairn_mem_default(), 6, 400, &replies));
+    for (int i = 0; i < 8; i++) { /* the ring has turned: 2 to 7 are there */
+        (void)snprintf(id, sizeof id, "r%d", i);
+        cairn_replies_put(replies, i % 2 == 0 ? &one : &two, id, id, strlen(id));
+    }
+    cairn_replies_forget(replies, &one);
+    for (int i = 0; i < 8; i++) {
+        (void)snprintf(id, sizeof id, "r%d", i);
+        assert_false(holds(replies, &one, id, id));
+        assert_true(holds(replies, &two, id, id) == (i % 2 == 1 && i > 1));
+    }
+    for (int i = 8; i < 12; i++) { /* room for three more; the fourth takes the place of the oldest */
+        (void)snprintf(id, sizeof id, "r%d", i);
+        cairn_replies_put(replies, &one, id, id, strlen(id));
+    }
+    assert_false(holds(replies, &two, "r3", "r3"));
+    assert_true(holds(replies, &two, "r5", "r5") && holds(replies, &one, "r11", "r11"));
+    cairn_replies_forget(replies, NULL);
+    assert_false(holds(replies, &two, "r5", "r5") || holds(replies, &one, "r11", "r11"));
+    cairn_replies_free(replies);
+}
+
 static void no_memory_means_not_kept(void **state)
 {
     (void)state;
@@ -76,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reply_is_found_in_its_namespace_only),
         cmocka_unit_test(the_oldest_goes_when_the_count_or_the_bytes_are_reached),
+        cmocka_unit_test(a_namespace_is_forgotten_and_the_others_stay_in_their_order),
         cmocka_unit_test(no_memory_means_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,9 @@ static bool begins(const char *text, const char *with)
 static json_t *to_chat(const char *path, const json_t *body, tally *t, cairn_api_error *error)
 {
     if (begins(path, "/v1/messages"))
-        return cairn_anthropic_to_chat(body, begins(path, "/v1/messages/count_tokens"), error);
+        return cairn_anthropic_to_chat(
+            body, begins(path, "/v1/messages/count_tokens") ? CAIRN_ANTHROPIC_COUNT : CAIRN_ANTHROPIC_ANSWER,
+            error);
     if (!begins(path, "/v1/responses"))
         return json_incref((json_t *)body);
     cairn_responses_request made;
