@@ -23,15 +23,15 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME cairn)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION net)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
-"serves language models; resumes edited conversations
- A server with OpenAI's, Anthropic's and llama.cpp's API. A prompt that parts
- from what was seen is resumed from a saved state before that point instead of
- being read again; also with hybrid and recurrent models. The package carries
- the llama.cpp libraries it was built and checked with.")
+"A server for language models with OpenAI's, Anthropic's and llama.cpp's API.
+A prompt that parts from what was seen is resumed from a saved state before
+that point instead of being read again; also with hybrid and recurrent models.
+The package carries the llama.cpp libraries it was built and checked with.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libcairn-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
-"prompt cache for engines whose sequences can't be rewound
- The cache of cairn as a C library, for engines of one's own: static and
- shared library, headers, pkg-config file. Needs no llama.cpp.")
+"The prompt cache of cairn as a C library, for engines of one's own: static and
+shared library, headers, pkg-config file. Needs no llama.cpp.")
+# What cairn.pc asks for.
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libc6-dev, libssl-dev, libsqlite3-dev, libxxhash-dev, zlib1g-dev")
 include(CPack)

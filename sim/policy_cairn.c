@@ -442,7 +442,8 @@ static cairn_status cairn_policy_ask(void *self, const cairn_policy_view *view,
                                 .count = request->prompt_tokens,
                                 .boundaries = view->boundaries,
                                 .count_boundaries = request->count_boundaries,
-                                .mode = p->mode};
+                                .mode = p->mode,
+                                .no_store = request->no_store};
     for (uint32_t i = 0; i < CAIRN_NAMESPACE_BYTES; i++) {
         run.prompt.space.bytes[i] = (uint8_t)(cairn_hash_mix(request->space + 1) >> (i % 8 * 8));
     }

@@ -134,6 +134,26 @@ const cairn_profile *cairn_profile_get(const char *name)
     return NULL;
 }
 
+cairn_profile cairn_profile_recorded(const cairn_workload_server *server)
+{
+    cairn_profile profile = profiles[0];
+    profile.name = "recorded";
+    profile.source = profile.speed = "the trace";
+    profile.state_bytes = server->state_bytes;
+    profile.row_bytes = server->row_bytes;
+    profile.batch_tokens = server->batch_tokens;
+    if (server->read_tokens > 0 && server->read_us > 0) {
+        profile.call_ns = 0;
+        profile.read_ns_token = 1000.0 * (double)server->read_us / (double)server->read_tokens;
+        profile.read_ns_token2 = 0;
+    }
+    if (server->moved_bytes > 0 && server->move_us > 0) {
+        profile.take_ns = 0;
+        profile.move_ns_byte = 1000.0 * (double)server->move_us / (double)server->moved_bytes;
+    }
+    return profile;
+}
+
 double cairn_profile_take_ns(const cairn_profile *profile)
 {
     return profile->take_ns + (double)profile->state_bytes * profile->move_ns_byte;

@@ -14,7 +14,7 @@
 #ifndef CAIRN_SIM_PROFILES_H
 #define CAIRN_SIM_PROFILES_H
 
-#include <stdint.h>
+#include "workload.h"
 
 typedef struct cairn_profile {
     const char *name;
@@ -34,6 +34,14 @@ typedef struct cairn_profile {
 const cairn_profile *cairn_profile_list(uint32_t *ret_count);
 /* By name; NULL when there is none. */
 const cairn_profile *cairn_profile_get(const char *name);
+
+/*
+ * The model and machine of a server as its trace has them: sizes from its head, speeds from what its requests took. Where
+ * it read or moved nothing, speeds are those of the first profile.
+ *
+ *   server  [in]  borrowed for the call
+ */
+cairn_profile cairn_profile_recorded(const cairn_workload_server *server);
 
 /* Time to take (or restore) one state; to read tokens [begin, end) in `batches` decodes. */
 double cairn_profile_take_ns(const cairn_profile *profile);

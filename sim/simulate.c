@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "generate.h"
 #include "report.h"
+#include "request_rows.h"
 #include "trace_file.h"
 
 enum { ITEMS_MAX = 64, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -27,7 +28,7 @@ typedef struct simulate_args {
     uint32_t count_budgets;
     const cairn_profile *profile;
     int64_t slots, seed;
-    bool json, help;
+    bool json, help, requests;
     const char *plot, *report;
 } simulate_args;
 
@@ -38,6 +39,8 @@ typedef struct simulate_run {
     uint32_t count_workloads, room_workloads;
     cairn_replay_result *results;
     uint32_t count_results, room_results;
+    cairn_profile *recorded; /* cairn_profile[room_workloads]: of servers that recorded their traffic */
+    cairn_request_rows rows; /* --requests */
 } simulate_run;
 
 static const char *const usage =
@@ -48,9 +51,10 @@ static const char *const usage =
     "  --scenario NAME,...    generated traffic; all: every scenario\n"
     "  --policy NAME,...      rules; default: all\n"
     "  --budget SIZE,...      memory for the cache: 4G, 64states, or 10% of what all traffic would take\n"
-    "  --model-profile NAME   default: qwen3.5-35b-a3b\n"
+    "  --model-profile NAME   default: what a server recorded, else qwen3.5-35b-a3b\n"
     "  --slots N              slots of the server; default: what the traffic is meant for\n"
     "  --seed N               of generated traffic; default: 1\n"
+    "  --requests             each request by itself, beside what was recorded\n"
     "  --json                 JSON instead of a table\n"
     "  --plot FILE.svg        also draw read / least against the budget\n"
     "  --report FOLDER        write policies.md and policies.svg into FOLDER instead\n"
@@ -218,6 +222,10 @@ static cairn_status parse(simulate_args *args, int argc, char *const *argv, cair
             args->json = true;
             continue;
         }
+        if (strcmp(text, "--requests") == 0) {
+            args->requests = true;
+            continue;
+        }
         if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
             args->help = true;
             continue;
@@ -276,7 +284,8 @@ static cairn_status load(simulate_run *run, cairn_error *reterr)
     const simulate_args *args = &run->args;
     run->room_workloads = args->count_traces + args->count_scenarios;
     run->workloads = cairn_mem_array(run->mem, run->room_workloads, sizeof *run->workloads);
-    if (run->workloads == NULL) {
+    run->recorded = cairn_mem_array(run->mem, run->room_workloads, sizeof *run->recorded);
+    if (run->workloads == NULL || run->recorded == NULL) {
         return cairn_error_set(reterr, CAIRN_NOMEM, "cairn simulate", NULL);
     }
     cairn_status status = CAIRN_OK;
@@ -291,8 +300,7 @@ static cairn_status load(simulate_run *run, cairn_error *reterr)
     return status;
 }
 
-static cairn_status one(simulate_run *run, const cairn_workload *w, const cairn_policy *policy,
-                        uint64_t bytes, cairn_error *reterr)
+static cairn_status one(simulate_run *run, cairn_replay_options *options, cairn_error *reterr)
 {
     if (run->count_results == run->room_results) {
         uint32_t room = run->room_results * 2 + 64;
@@ -304,17 +312,21 @@ static cairn_status one(simulate_run *run, const cairn_workload *w, const cairn_
         run->results = bigger;
         run->room_results = room;
     }
-    cairn_replay_options options = {.policy = policy,
-                                    .workload = w,
-                                    .profile = run->args.profile,
-                                    .budget_bytes = bytes,
-                                    .slots = (uint32_t)run->args.slots};
-    cairn_status status = cairn_replay(run->mem, &options, &run->results[run->count_results], reterr);
+    options->slots = (uint32_t)run->args.slots;
+    if (run->args.requests) {
+        run->rows.workload = options->workload->name;
+        run->rows.policy = options->policy->name;
+        options->watch = cairn_request_rows_watch;
+        options->watch_ctx = &run->rows;
+    }
+    cairn_status status = cairn_replay(run->mem, options, &run->results[run->count_results], reterr);
     run->count_results += status == CAIRN_OK ? 1 : 0;
     return status;
 }
 
-static cairn_status replay_all(simulate_run *run, cairn_error *reterr)
+/* The budgets to replay with: those asked for, the recorded one, or the usual ones. */
+static const cairn_budget *budgets_of(const simulate_args *args, const cairn_workload *w, cairn_budget *own,
+                                      uint32_t *ret_count)
 {
     static const cairn_budget usual[] = {{CAIRN_BUDGET_STATES, 8},
                                          {CAIRN_BUDGET_STATES, 16},
@@ -325,20 +337,69 @@ static cairn_status replay_all(simulate_run *run, cairn_error *reterr)
                                          {CAIRN_BUDGET_PART, 0.025},
                                          {CAIRN_BUDGET_PART, 0.05},
                                          {CAIRN_BUDGET_PART, 0.1}};
+    if (args->count_budgets > 0) {
+        *ret_count = args->count_budgets;
+        return args->budgets;
+    }
+    if (w->server.batch_tokens > 0) {
+        *own = (cairn_budget){CAIRN_BUDGET_BYTES, (double)w->server.ram_bytes};
+        *ret_count = 1;
+        return own;
+    }
+    *ret_count =
+        w->fleet ? (uint32_t)(sizeof parts / sizeof parts[0]) : (uint32_t)(sizeof usual / sizeof usual[0]);
+    return w->fleet ? parts : usual;
+}
+
+/* The rules to replay with: those asked for, the recording server's, or all. */
+static const cairn_policy *const *policies_of(const simulate_args *args, const cairn_workload *w,
+                                              uint32_t *ret_count)
+{
+    static const cairn_policy *const fast[] = {&cairn_policy_cairn}, *const exact[] = {
+                                                                         &cairn_policy_cairn_exact};
+    if (args->count_policies > 0) {
+        *ret_count = args->count_policies;
+        return args->policies;
+    }
+    if (w->server.batch_tokens > 0) {
+        *ret_count = 1;
+        return w->server.exact ? exact : fast;
+    }
+    return cairn_policy_list(ret_count);
+}
+
+static cairn_status replay_one(simulate_run *run, uint32_t index, cairn_error *reterr)
+{
     const simulate_args *args = &run->args;
+    const cairn_workload *w = &run->workloads[index];
+    cairn_budget own;
+    uint32_t count_budgets = 0, count_policies = 0, count = 0;
+    const cairn_budget *budgets = budgets_of(args, w, &own, &count_budgets);
+    const cairn_policy *const *policies = policies_of(args, w, &count_policies);
+    const cairn_profile *profile = args->profile;
+    if (profile == NULL && w->server.batch_tokens > 0) {
+        run->recorded[index] = cairn_profile_recorded(&w->server);
+        profile = &run->recorded[index];
+    } else if (profile == NULL) {
+        profile = cairn_profile_list(&count);
+    }
     cairn_status status = CAIRN_OK;
-    for (uint32_t i = 0; i < run->count_workloads; i++) {
-        const cairn_workload *w = &run->workloads[i];
-        const cairn_budget *budgets = args->count_budgets > 0 ? args->budgets : w->fleet ? parts : usual;
-        uint32_t count = args->count_budgets > 0 ? args->count_budgets
-                         : w->fleet              ? (uint32_t)(sizeof parts / sizeof parts[0])
-                                                 : (uint32_t)(sizeof usual / sizeof usual[0]);
-        for (uint32_t b = 0; b < count; b++) {
-            uint64_t bytes = cairn_budget_bytes(&budgets[b], w, args->profile);
-            for (uint32_t k = 0; status == CAIRN_OK && k < args->count_policies; k++) {
-                status = one(run, w, args->policies[k], bytes, reterr);
-            }
+    for (uint32_t b = 0; b < count_budgets; b++) {
+        uint64_t bytes = cairn_budget_bytes(&budgets[b], w, profile);
+        for (uint32_t k = 0; status == CAIRN_OK && k < count_policies; k++) {
+            cairn_replay_options options = {
+                .policy = policies[k], .workload = w, .profile = profile, .budget_bytes = bytes};
+            status = one(run, &options, reterr);
         }
+    }
+    return status;
+}
+
+static cairn_status replay_all(simulate_run *run, cairn_error *reterr)
+{
+    cairn_status status = CAIRN_OK;
+    for (uint32_t i = 0; i < run->count_workloads && status == CAIRN_OK; i++) {
+        status = replay_one(run, i, reterr);
     }
     return status;
 }
@@ -358,9 +419,11 @@ static cairn_status print_results(simulate_run *run, FILE *out, cairn_error *ret
 {
     cairn_buf buf;
     cairn_buf_init(&buf, run->mem, OUTPUT_BYTES_MAX);
-    cairn_status status = run->args.json ? cairn_report_json(run->results, run->count_results, &buf)
-                                         : cairn_report_table(run->results, run->count_results, &buf);
-    if (status == CAIRN_OK && fwrite(cairn_buf_str(&buf), 1, buf.len_bytes, out) != buf.len_bytes) {
+    const cairn_buf *shown = run->args.requests ? run->rows.out : &buf;
+    cairn_status status = run->args.requests ? cairn_request_rows_end(&run->rows)
+                          : run->args.json   ? cairn_report_json(run->results, run->count_results, &buf)
+                                             : cairn_report_table(run->results, run->count_results, &buf);
+    if (status == CAIRN_OK && fwrite(cairn_buf_str(shown), 1, shown->len_bytes, out) != shown->len_bytes) {
         status = CAIRN_IO;
     }
     if (status != CAIRN_OK) {
@@ -382,6 +445,7 @@ static void run_release(simulate_run *run)
     for (uint32_t i = 0; i < run->count_workloads; i++) {
         cairn_workload_release(&run->workloads[i]);
     }
+    cairn_mem_array_release(run->mem, run->recorded, run->room_workloads, sizeof *run->recorded);
     cairn_mem_array_release(run->mem, run->workloads, run->room_workloads, sizeof *run->workloads);
     cairn_mem_array_release(run->mem, run->results, run->room_results, sizeof *run->results);
 }
@@ -406,8 +470,6 @@ int cairn_simulate_main(int argc, char *const *argv, FILE *out, FILE *err)
 {
     simulate_run run = {.mem = cairn_mem_default()};
     cairn_error error = {0};
-    uint32_t count = 0;
-    run.args.profile = cairn_profile_list(&count);
     run.args.seed = 1;
     if (parse(&run.args, argc, argv, &error) != CAIRN_OK) {
         return fail(err, &error, EXIT_USAGE);
@@ -417,10 +479,10 @@ int cairn_simulate_main(int argc, char *const *argv, FILE *out, FILE *err)
         print_names(out);
         return 0;
     }
-    if (run.args.count_policies == 0) {
-        (void)!take_policy(&run.args, "all", &error);
-    }
     int code = 0;
+    cairn_buf rows;
+    cairn_buf_init(&rows, run.mem, OUTPUT_BYTES_MAX);
+    run.rows = (cairn_request_rows){.out = &rows, .json = run.args.json};
     if (load(&run, &error) != CAIRN_OK) {
         code = fail(err, &error, error.status == CAIRN_NOMEM ? EXIT_FAILED : EXIT_USAGE);
     } else if (run.args.report != NULL) {
@@ -434,5 +496,6 @@ int cairn_simulate_main(int argc, char *const *argv, FILE *out, FILE *err)
         code = fail(err, &error, EXIT_FAILED);
     }
     run_release(&run);
+    cairn_buf_release(&rows);
     return code;
 }

@@ -85,6 +85,8 @@ static cairn_status read_line(cairn_trace_read *read, const char *text, size_t b
         status = cairn_trace_refuse(read, "not an object");
     } else if (json_object_get(line, "body") != NULL) {
         status = cairn_trace_client_line(read, line, reterr);
+    } else if (json_object_get(line, "cairn") != NULL) {
+        status = cairn_trace_native_head(read, line);
     } else if (json_object_get(line, "tokens") != NULL || json_object_get(line, "hashes") != NULL) {
         status = cairn_trace_native_line(read, line, reterr);
     } else {
@@ -137,6 +139,9 @@ cairn_status cairn_trace_file_read(const cairn_mem *mem, const char *path, cairn
     if (status == CAIRN_OK && w->count_requests == 0) {
         status = cairn_error_set(reterr, CAIRN_INVALID, "sim/trace_file", "%.40s holds no request",
                                  base_name(path));
+    }
+    if (status == CAIRN_OK && w->server.batch_tokens > 0) {
+        cairn_workload_sort(w); /* a server writes a request when it has ended */
     }
     names_release(&read, &read.sessions);
     names_release(&read, &read.spaces);

@@ -8,7 +8,15 @@
 #include "base/hash.h"
 #include "trace_read.h"
 
-enum { BLOCK_TOKENS = 512, BLOCK_TOKENS_MAX = 65536, PROMPT_TOKENS_MAX = 1 << 24 };
+enum {
+    BLOCK_TOKENS = 512,
+    BLOCK_TOKENS_MAX = 65536,
+    PROMPT_TOKENS_MAX = 1 << 24,
+    HEAD_VERSION = 1,
+    SLOTS_MAX = 1024
+};
+
+#define BYTES_MAX ((uint64_t)1 << 50)
 
 static const struct {
     const char *word;
@@ -152,6 +160,76 @@ static cairn_status name_number(cairn_trace_read *read, cairn_trace_names *names
     return CAIRN_OK;
 }
 
+/* A count that must be there, within [0, max]. */
+static cairn_status head_number(cairn_trace_read *read, const json_t *line, const char *key, uint64_t max,
+                                uint64_t *ret)
+{
+    const json_t *value = json_object_get(line, key);
+    json_int_t number = json_integer_value(value);
+    if (!json_is_integer(value) || number < 0 || (uint64_t)number > max) {
+        return cairn_trace_refuse(read, "\"%s\" is not a number from 0 to %llu", key,
+                                  (unsigned long long)max);
+    }
+    *ret = (uint64_t)number;
+    return CAIRN_OK;
+}
+
+cairn_status cairn_trace_native_head(cairn_trace_read *read, const json_t *line)
+{
+    cairn_workload_server *server = &read->w->server;
+    uint64_t version = 0, batch = 0, slots = 0;
+    const char *mode = json_string_value(json_object_get(line, "mode"));
+    cairn_status status = head_number(read, line, "cairn", UINT32_MAX, &version);
+    if (status == CAIRN_OK && version != HEAD_VERSION) {
+        status = cairn_trace_refuse(read, "the trace is of version %llu, this program reads version %d",
+                                    (unsigned long long)version, HEAD_VERSION);
+    }
+    if (status == CAIRN_OK) {
+        status = head_number(read, line, "state_bytes", BYTES_MAX, &server->state_bytes);
+    }
+    if (status == CAIRN_OK) {
+        status = head_number(read, line, "row_bytes", BYTES_MAX, &server->row_bytes);
+    }
+    if (status == CAIRN_OK) {
+        status = head_number(read, line, "ram_bytes", BYTES_MAX, &server->ram_bytes);
+    }
+    if (status == CAIRN_OK) {
+        status = head_number(read, line, "batch_tokens", BLOCK_TOKENS_MAX, &batch);
+    }
+    if (status == CAIRN_OK) {
+        status = head_number(read, line, "slots", SLOTS_MAX, &slots);
+    }
+    if (status == CAIRN_OK && (batch == 0 || slots == 0 || mode == NULL)) {
+        status = cairn_trace_refuse(read, "\"batch_tokens\", \"slots\" or \"mode\" is missing");
+    }
+    if (status == CAIRN_OK) {
+        server->batch_tokens = (uint32_t)batch;
+        server->exact = strcmp(mode, "exact") == 0;
+        read->w->slots = (uint32_t)slots;
+    }
+    return status;
+}
+
+/* What the recording server said of the request: how much it reused, and what its work took. */
+static void take_record(cairn_trace_read *read, const json_t *line, cairn_workload_entry *entry)
+{
+    const json_t *reused = json_object_get(line, "reused");
+    entry->has_reused = json_is_integer(reused);
+    entry->reused = (uint32_t)json_integer_value(reused);
+    entry->no_store = json_is_true(json_object_get(line, "no_store"));
+    const struct {
+        const char *key;
+        uint64_t *sum;
+    } sums[] = {{"read", &read->w->server.read_tokens},
+                {"read_us", &read->w->server.read_us},
+                {"moved_bytes", &read->w->server.moved_bytes},
+                {"move_us", &read->w->server.move_us}};
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
+        json_int_t value = json_integer_value(json_object_get(line, sums[i].key));
+        *sums[i].sum += value > 0 ? (uint64_t)value : 0;
+    }
+}
+
 cairn_status cairn_trace_native_line(cairn_trace_read *read, const json_t *line, cairn_error *reterr)
 {
     const json_t *t = json_object_get(line, "t");
@@ -190,5 +268,6 @@ cairn_status cairn_trace_native_line(cairn_trace_read *read, const json_t *line,
     }
     entry.time_ns = (uint64_t)(seconds * 1e9);
     entry.kind = json_string_value(json_object_get(line, "kind"));
+    take_record(read, line, &entry);
     return cairn_workload_add(read->w, &entry, reterr);
 }

@@ -40,6 +40,8 @@ cairn_status cairn_trace_refuse(cairn_trace_read *read, const char *format, ...)
 /* One line of either kind becomes one request, or none. CAIRN_INVALID: see reason. */
 CAIRN_MUST_CHECK cairn_status cairn_trace_client_line(cairn_trace_read *read, const json_t *line,
                                                       cairn_error *reterr);
+/* What a recording server says of itself: sets read->w->server and slots. */
+CAIRN_MUST_CHECK cairn_status cairn_trace_native_head(cairn_trace_read *read, const json_t *line);
 CAIRN_MUST_CHECK cairn_status cairn_trace_native_line(cairn_trace_read *read, const json_t *line,
                                                       cairn_error *reterr);
 

@@ -196,6 +196,9 @@ cairn_status cairn_workload_add(cairn_workload *w, const cairn_workload_entry *e
     request->space = entry->space;
     request->prompt_tokens = entry->prompt_tokens;
     request->answer_tokens = entry->answer_tokens;
+    request->no_store = entry->no_store;
+    request->has_reused = entry->has_reused;
+    request->reused = entry->reused;
     uint32_t total = entry->prompt_tokens + entry->answer_tokens;
     request->node_prompt = insert(w, w->space_roots[entry->space], entry->tokens, entry->prompt_tokens);
     request->node_answer = insert(w, request->node_prompt, entry->tokens, total);
@@ -214,6 +217,19 @@ cairn_status cairn_workload_add(cairn_workload *w, const cairn_workload_entry *e
         w->tokens_longest = total;
     }
     return CAIRN_OK;
+}
+
+void cairn_workload_sort(cairn_workload *w)
+{
+    /* Recorded requests stand nearly in order already. */
+    for (uint32_t i = 1; i < w->count_requests; i++) {
+        cairn_workload_request moved = w->requests[i];
+        uint32_t at = i;
+        for (; at > 0 && w->requests[at - 1].time_ns > moved.time_ns; at--) {
+            w->requests[at] = w->requests[at - 1];
+        }
+        w->requests[at] = moved;
+    }
 }
 
 void cairn_workload_tokens(const cairn_workload *w, uint32_t index, cairn_token *out)

@@ -32,6 +32,14 @@ typedef struct cairn_workload_node {
     uint64_t tokens_begin; /* the edge's first token in `tokens`                                    */
 } cairn_workload_node;
 
+/* The server that recorded the traffic; batch_tokens 0: no server did. */
+typedef struct cairn_workload_server {
+    uint64_t state_bytes, row_bytes, ram_bytes;
+    uint32_t batch_tokens;
+    bool exact;                                          /* --resume exact                            */
+    uint64_t read_tokens, read_us, moved_bytes, move_us; /* of all its requests                       */
+} cairn_workload_server;
+
 typedef struct cairn_workload_request {
     uint64_t time_ns;
     uint32_t session; /* numbered from 0 in order of appearance                                     */
@@ -40,6 +48,9 @@ typedef struct cairn_workload_request {
     uint32_t answer_tokens;
     uint32_t node_prompt, node_answer; /* nodes that end at the prompt's and the answer's end       */
     uint32_t boundaries_begin, count_boundaries;
+    bool no_store;   /* served from the cache, but nothing of it is kept                            */
+    bool has_reused; /* `reused` tokens were reused when it was recorded                            */
+    uint32_t reused;
     char kind[12]; /* main, sub, title, compact, ...                                                */
 } cairn_workload_request;
 
@@ -49,6 +60,7 @@ typedef struct cairn_workload {
     bool recorded;  /* from real clients, not generated                                              */
     bool fleet;     /* many users: budgets are parts of what all of it would take                   */
     uint32_t slots; /* slots of the server that this traffic is meant for                           */
+    cairn_workload_server server;
 
     cairn_token *tokens; /* cairn_token[count_tokens]: all edges                                    */
     uint64_t count_tokens, room_tokens;
@@ -72,6 +84,8 @@ typedef struct cairn_workload_entry {
     uint32_t prompt_tokens, answer_tokens;
     const cairn_boundary *boundaries; /* cairn_boundary[count_boundaries], ascending, <= prompt_tokens */
     uint32_t count_boundaries;
+    bool no_store, has_reused; /* as in cairn_workload_request                                       */
+    uint32_t reused;
     const char *kind;
 } cairn_workload_entry;
 
@@ -89,6 +103,9 @@ void cairn_workload_release(cairn_workload *w);
  */
 CAIRN_MUST_CHECK cairn_status cairn_workload_add(cairn_workload *w, const cairn_workload_entry *entry,
                                                  cairn_error *reterr);
+
+/* Requests in the order of their times; those of one time stay in theirs. */
+void cairn_workload_sort(cairn_workload *w);
 
 /* The tokens of request `index`, prompt then answer, into cairn_token[prompt_tokens + answer_tokens]. */
 void cairn_workload_tokens(const cairn_workload *w, uint32_t index, cairn_token *out);

@@ -244,3 +244,39 @@ cairn_status cairn_digest_parse(const char *text, cairn_digest *ret_digest)
     *ret_digest = digest;
     return CAIRN_OK;
 }
+
+/* --- veiled paths -------------------------------------------------------------------------------------------------- */
+
+/* AES in CBC mode with one token a block: each block's output depends on all before it, and is nothing without the key. */
+cairn_status cairn_hash_veil(const uint8_t key[CAIRN_DIGEST_BYTES], const int32_t *tokens, size_t count,
+                             int32_t *out)
+{
+    enum { BLOCK = 16, TOKENS = 256 };
+    static const uint8_t start[BLOCK];
+    uint8_t plain[TOKENS * BLOCK], veiled[TOKENS * BLOCK + BLOCK];
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    bool good = context != NULL && EVP_EncryptInit_ex(context, EVP_aes_256_cbc(), NULL, key, start) == 1 &&
+                EVP_CIPHER_CTX_set_padding(context, 0) == 1;
+    for (size_t done = 0; good && done < count;) {
+        size_t n = count - done < TOKENS ? count - done : TOKENS;
+        memset(plain, 0, n * BLOCK);
+        for (size_t i = 0; i < n; i++) {
+            uint32_t token = (uint32_t)tokens[done + i];
+            for (unsigned b = 0; b < 4; b++) {
+                plain[i * BLOCK + b] = (uint8_t)(token >> (8 * b));
+            }
+        }
+        int made = 0;
+        good = EVP_EncryptUpdate(context, veiled, &made, plain, (int)(n * BLOCK)) == 1 &&
+               made == (int)(n * BLOCK);
+        for (size_t i = 0; good && i < n; i++) {
+            const uint8_t *block = veiled + i * BLOCK;
+            uint32_t name = (uint32_t)block[0] | (uint32_t)block[1] << 8 | (uint32_t)block[2] << 16 |
+                            (uint32_t)(block[3] & 0x7f) << 24;
+            out[done + i] = (int32_t)name;
+        }
+        done += n;
+    }
+    EVP_CIPHER_CTX_free(context);
+    return good ? CAIRN_OK : CAIRN_NOMEM;
+}

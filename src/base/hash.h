@@ -93,6 +93,20 @@ CAIRN_MUST_CHECK cairn_status cairn_digest_stream_finish(cairn_digest_stream *st
 /* NULL is allowed. */
 void cairn_digest_stream_free(cairn_digest_stream *stream);
 
+/*
+ * Names for the places of a token path, for those who may know which paths are equal but not what they say: out[i]
+ * depends on tokens [0, i] and the key. Equal beginnings have equal names; from where two paths part on, their names
+ * are unrelated, also where the same tokens follow. Nothing about a token can be told without the key.
+ *
+ *   key  [in]   uint8_t[32], secret
+ *   out  [out]  int32_t[count], each in [0, 2^31); may be `tokens` itself
+ *
+ * Errors   CAIRN_NOMEM  the crypto library has no room; `out` is then undefined
+ * Cost     one AES block a token
+ */
+CAIRN_MUST_CHECK cairn_status cairn_hash_veil(const uint8_t key[CAIRN_DIGEST_BYTES], const int32_t *tokens,
+                                              size_t count, int32_t *out);
+
 /* Are both equal? The time it takes doesn't depend on the bytes. */
 bool cairn_digest_equal(const cairn_digest *a, const cairn_digest *b);
 

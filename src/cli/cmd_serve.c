@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/io.h"
 #include "base/machine.h"
@@ -24,6 +25,7 @@ typedef struct parts {
     cairn_engine_open engine;
     cairn_cache *cache;
     cairn_chat *chat;
+    cairn_recorder *recorder;
     cairn_serve *serve;
     cairn_disk_plan disk;
     cairn_script *script;
@@ -183,6 +185,33 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
     return 0;
 }
 
+/* --trace. With --trace-private the secret is drawn here and forgotten with the process. */
+static int open_recorder(const cairn_serve_settings *s, parts *p)
+{
+    uint8_t veil[CAIRN_RECORDER_KEY_BYTES];
+    cairn_error error = {0};
+    if (s->trace == NULL)
+        return 0;
+    if (s->trace_private && getrandom(veil, sizeof veil, 0) != (ssize_t)sizeof veil) {
+        cairn_term_fail("the trace can't be made private", NULL, "The system gives no random numbers.");
+        return 1;
+    }
+    cairn_recorder_options options = {.mem = cairn_mem_default(),
+                                      .io = cairn_io_posix(),
+                                      .log = &p->log,
+                                      .path = s->trace,
+                                      .bytes_max = s->trace_max,
+                                      .veil = s->trace_private ? veil : NULL,
+                                      .engine = &p->engine.engine->info,
+                                      .ram_bytes_max = s->no_cache ? 0 : s->cache_ram,
+                                      .mode = s->resume == 1 ? CAIRN_RESUME_EXACT : CAIRN_RESUME_FAST,
+                                      .start_ns = cairn_clock_now_ns(cairn_clock_system())};
+    if (cairn_recorder_open(&options, &p->recorder, &error) == CAIRN_OK)
+        return 0;
+    cairn_term_fail("the trace can't be written", &error, NULL);
+    return 1;
+}
+
 /* --- running ----------------------------------------------------------------------------------------------------- */
 
 static void show_prefill(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens)
@@ -225,6 +254,7 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .normalize = s->normalize,
                                    .answers_bytes_max = s->no_cache ? 0 : s->answers_max,
                                    .no_excerpts = s->no_excerpts,
+                                   .recorder = p->recorder,
                                    .template_kwargs_json = s->template_kwargs,
                                    .api_keys = p->keys,
                                    .count_api_keys = p->count_keys,
@@ -309,6 +339,7 @@ static void wait_for_end(const sigset_t *signals)
 static void release(parts *p, const cairn_serve_settings *s)
 {
     cairn_serve_stop(p->serve, (uint64_t)s->drain * 1000000000u);
+    cairn_recorder_close(p->recorder);
     cairn_script_free(p->script);
     cairn_chat_close(p->chat);
     cairn_cache_free(p->cache);
@@ -345,6 +376,8 @@ int cairn_cmd_serve(int argc, const char **argv)
         code = open_engine(&s, &p);
     if (code == 0)
         code = open_chat(&s, &p);
+    if (code == 0)
+        code = open_recorder(&s, &p);
     if (code == 0)
         code = start_server(&s, &p);
     if (code == 0)

@@ -9,6 +9,8 @@
 #include "cli/options.h"
 #include "cli/term.h"
 
+enum { TRACE_MAX_LEAST = 64 * 1024 };
+
 static void defaults(cairn_serve_settings *s)
 {
     memset(s, 0, sizeof *s);
@@ -24,6 +26,7 @@ static void defaults(cairn_serve_settings *s)
     s->cache_ram = cairn_machine_memory_bytes() / 4;
     s->body_max = 32u << 20;
     s->answers_max = 64u << 20;
+    s->trace_max = 1u << 30;
 }
 
 /* "auto" is 0. */
@@ -264,6 +267,20 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "no-excerpts",
          .value = &s->no_excerpts,
          .help = "records of requests hold no words of the prompts"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "trace",
+         .value = &s->trace,
+         .arg = "FILE",
+         .help = "record requests (tokens, no texts) for `cairn simulate FILE`"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "trace-private",
+         .value = &s->trace_private,
+         .help = "record salted names in place of tokens: such a file can be given away"},
+        {.kind = CAIRN_OPTION_BYTES,
+         .name = "trace-max",
+         .value = &s->trace_max,
+         .arg = "SIZE",
+         .help = "how large FILE and the one before, FILE.1, may be together (1G)"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "verbose",
          .letter = 'v',
@@ -308,6 +325,8 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
         return cairn_term_usage("serve", "unexpected argument; the model is given with -m FILE");
     if (s->model == NULL)
         return cairn_term_usage("serve", "the model is missing: -m FILE");
+    if (s->trace_max < TRACE_MAX_LEAST)
+        return cairn_term_usage("serve", "--trace-max must be at least 64K");
     if (s->slots_text != NULL && !read_slots(s->slots_text, &s->slots))
         return cairn_term_usage("serve", "--slots takes a number from 1 to 256, or auto");
     return -1;

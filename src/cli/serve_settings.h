@@ -15,12 +15,14 @@ typedef struct cairn_serve_settings {
     const char *cache_disk, *cache_key, *script;
     const char *model, *alias, *host, *api_key_file, *port_file, *template_file, *template_kwargs, *type_k,
         *type_v;
+    const char *trace;
     const char *slots_text; /* "auto" or a number */
     int64_t port, context, threads, threads_batch, slots, batch, gpu_layers, queue, http_threads, connections,
         drain, flush;
-    uint64_t cache_ram, cache_disk_daily, answers_max, body_max;
+    uint64_t cache_ram, cache_disk_daily, answers_max, body_max, trace_max;
     int resume, log_format;
-    bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_thinking, normalize, no_excerpts, force;
+    bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_thinking, normalize, no_excerpts, force,
+        trace_private;
 } cairn_serve_settings;
 
 /* Defaults, then the environment, then argv. Gives -1 to go on, else the exit code (help, or a mistake told). */

@@ -11,7 +11,7 @@ static double ms(uint64_t ns)
     return (double)us / 1000.0;
 }
 
-static const char *role_name(uint8_t role)
+const char *cairn_role_word(uint8_t role)
 {
     switch (role) {
     case CAIRN_ROLE_SYSTEM:
@@ -41,8 +41,9 @@ static void add_help(json_t *reason, const cairn_record *r)
 
 json_t *cairn_record_json(const cairn_record *r)
 {
-    json_t *divergence = json_pack("{s:I, s:I, s:s}", "position", (json_int_t)r->divergence, "message",
-                                   (json_int_t)r->divergence_message, "role", role_name(r->divergence_role));
+    json_t *divergence =
+        json_pack("{s:I, s:I, s:s}", "position", (json_int_t)r->divergence, "message",
+                  (json_int_t)r->divergence_message, "role", cairn_role_word(r->divergence_role));
     json_t *reason = json_pack("{s:s, s:s, s:I, s:I}", "word", cairn_reason_word(r->reason), "text",
                                cairn_reason_sentence(r->reason), "position", (json_int_t)r->reason_position,
                                "bytes", (json_int_t)r->reason_bytes);

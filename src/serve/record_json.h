@@ -24,6 +24,9 @@ typedef struct cairn_request_times {
     uint32_t answer_tokens; /* tokens sampled, the closing one included                              */
 } cairn_request_times;
 
+/* "system", "user", "assistant", "tool"; "none" for what is no cairn_role. Constant. */
+const char *cairn_role_word(uint8_t role);
+
 /* Everything the record says, with words for its enums. */
 json_t *cairn_record_json(const cairn_record *record);
 /*

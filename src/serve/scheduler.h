@@ -29,6 +29,7 @@
 #include "serve/history.h"
 #include "serve/job.h"
 #include "serve/metrics.h"
+#include "serve/recorder.h"
 
 enum { CAIRN_SCHEDULER_STALL_S = 60, CAIRN_SCHEDULER_PING_S = 10, CAIRN_SLOTS_MAX = 256 };
 enum { CAIRN_SCHEDULER_JOIN_S = 60, CAIRN_SCHEDULER_JOIN_TOKENS = 64, CAIRN_SCHEDULER_PIECE_MIN = 2 };
@@ -47,7 +48,8 @@ typedef struct cairn_scheduler_options {
     uint32_t slot_tokens_max;
     uint32_t batch_tokens; /* of the engine                                                         */
     uint32_t queue_max;
-    bool no_excerpts;  /* records hold no text of prompts                                            */
+    bool no_excerpts;         /* records hold no text of prompts                                            */
+    cairn_recorder *recorder; /* --trace; NULL: nothing is recorded                                   */
     uint64_t flush_ns; /* after the last request: how long what is on its way to disk may take          */
     /* Called while a long prompt is read, on the scheduler's thread; NULL: not. */
     void (*progress)(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens);

@@ -71,6 +71,7 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
                                          .batch_tokens = o->engine->info.batch_tokens_max,
                                          .queue_max = o->queue_max,
                                          .no_excerpts = o->no_excerpts,
+                                         .recorder = o->recorder,
                                          .flush_ns = o->flush_ns,
                                          .progress = o->progress,
                                          .progress_ctx = o->progress_ctx};

@@ -18,6 +18,7 @@
 #include "cairn/cairn.h"
 #include "chat/bridge.h"
 #include "engine/llama_vocab.h"
+#include "serve/recorder.h"
 #include "serve/script.h"
 
 typedef struct cairn_serve cairn_serve;
@@ -46,6 +47,7 @@ typedef struct cairn_serve_options {
     bool normalize; /* take known volatile text out of the prompt's head: see normalize.h             */
     uint64_t answers_bytes_max; /* memory for answers that may come back: see recall.h; 0: off          */
     bool no_excerpts; /* records of requests hold no text of prompts                                 */
+    cairn_recorder *recorder; /* --trace; NULL: nothing is recorded. Used by the scheduler's thread     */
     const char *template_kwargs_json; /* NULL: none                                                 */
     const char *const *api_keys;      /* char *[count_api_keys]; none: no key is asked for          */
     size_t count_api_keys;

@@ -79,11 +79,11 @@ static void remember(cairn_job *job, cairn_finish finish)
                           (uint32_t)(w->sampled.len_bytes / sizeof(cairn_token)));
 }
 
-/* A token of the answer; without memory for it the answer is not remembered. */
-static void note_token(cairn_job *job, cairn_token token, bool shown)
+/* A token of the answer; without memory for it the answer is not remembered, and its record ends there. */
+static void note_token(const cairn_scheduler_options *o, cairn_job *job, cairn_token token, bool shown)
 {
     cairn_job_work *w = &job->work;
-    if (job->recall.answers == NULL)
+    if (job->recall.answers == NULL && o->recorder == NULL)
         return;
     w->hidden = w->hidden || !shown || cairn_buf_append(&w->sampled, &token, sizeof token) != CAIRN_OK;
 }
@@ -95,6 +95,22 @@ static void tell_answers(const cairn_scheduler_options *o, const cairn_job *job)
     cairn_answers_stats stats;
     cairn_answers_stats_get(job->recall.answers, &stats);
     cairn_metrics_answers(o->metrics, job->recall.count_in_place, &stats);
+}
+
+/* For `cairn simulate`. The last token that was sampled may not have been decoded. */
+static void record_trace(const cairn_scheduler_options *o, const cairn_job *job, const cairn_record *record,
+                         cairn_ending ending)
+{
+    uint32_t sampled = (uint32_t)(job->work.sampled.len_bytes / sizeof(cairn_token));
+    cairn_recorder_entry entry = {.id = job->id,
+                                  .begun_ns = job->work.begun_ns,
+                                  .prompt = &job->prompt,
+                                  .answer = (const cairn_token *)(const void *)job->work.sampled.bytes,
+                                  .count_answer =
+                                      record->answer_tokens < sampled ? record->answer_tokens : sampled,
+                                  .record = record,
+                                  .ending = ending};
+    cairn_recorder_add(o->recorder, &entry);
 }
 
 static const char *ending_word(cairn_ending ending)
@@ -167,6 +183,7 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
                                  .recalled = job->recall.count_in_place,
                                  .excerpt = job->excerpt};
     cairn_history_add(o->history, &entry);
+    record_trace(o, job, &record, ending);
     if (ending == CAIRN_END_DONE && speak(o, job) == CAIRN_OK) {
         if (!cairn_job_has_next(job))
             cairn_outbox_end(&job->outbox);
@@ -274,7 +291,7 @@ static cairn_status sample(const cairn_scheduler_options *o, cairn_job *job, boo
         return CAIRN_OK;
     }
     bool stopped = false;
-    note_token(job, w->next, !cairn_llama_is_control(o->vocab, w->next) || cairn_job_shows(job, w->next));
+    note_token(o, job, w->next, !cairn_llama_is_control(o->vocab, w->next) || cairn_job_shows(job, w->next));
     status = token_text(o, job, w->next, text, sizeof text, &len_bytes);
     if (status == CAIRN_OK)
         status = note_probabilities(o, job, w->next);

@@ -179,6 +179,40 @@ static void streams_survive_failing_memory(void **state)
     }
 }
 
+static void veiled_paths_part_where_the_tokens_part(void **state)
+{
+    (void)state;
+    enum { COUNT = 700, PART = 300 }; /* more than one round of the cipher */
+    uint8_t key[CAIRN_DIGEST_BYTES] = {1, 2, 3};
+    int32_t a[COUNT], b[COUNT], veiled_a[COUNT], veiled_b[COUNT], again[COUNT];
+    for (int32_t i = 0; i < COUNT; i++) {
+        a[i] = i % 7;
+        b[i] = i == PART ? 99 : i % 7;
+    }
+    assert_ok(cairn_hash_veil(key, a, COUNT, veiled_a));
+    assert_ok(cairn_hash_veil(key, b, COUNT, veiled_b));
+    unsigned equal = 0, plain = 0;
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(veiled_a[i] >= 0);
+        if (i < PART) {
+            assert_int_equal(veiled_a[i], veiled_b[i]);
+        } else {
+            equal += veiled_a[i] == veiled_b[i];
+        }
+        plain += veiled_a[i] == a[i];
+        for (int k = 0; k < i && k < 20; k++) {
+            assert_int_not_equal(veiled_a[i],
+                                 veiled_a[k]); /* equal tokens at other places have other names */
+        }
+    }
+    assert_true(equal <= 1 && plain <= 1);
+    key[31] ^= 1;
+    memcpy(again, a, sizeof again);
+    assert_ok(cairn_hash_veil(key, again, COUNT, again));
+    assert_int_not_equal(again[0], veiled_a[0]);
+    assert_int_not_equal(again[COUNT - 1], veiled_a[COUNT - 1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +227,7 @@ int main(void)
         cmocka_unit_test(streamed_digest_equals_the_whole),
         cmocka_unit_test(digest_text_is_read_back_or_refused),
         cmocka_unit_test(streams_survive_failing_memory),
+        cmocka_unit_test(veiled_paths_part_where_the_tokens_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
