@@ -4,8 +4,9 @@
  *   bench_engine MODEL [TOKENS [THREADS]]
  *
  * Reads TOKENS (16,384) tokens into one slot and prints CSV lines: taking and restoring a state against a memcpy of
- * as many bytes, rows out and in against the same, and switching between two conversations on one slot against
- * reading one of them again. Each figure is a median; its lowest and highest value follow.
+ * as many bytes, by libllama alone and as the cache does it (its place in memory included); rows out and in against the
+ * same; and switching between two conversations on one slot against reading one of them again. Each figure is a median;
+ * its lowest and highest value follow.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "cache/mover.h"
 #include "cairn/mem.h"
 #include "engine/engine_llama.h"
 
@@ -172,8 +174,44 @@ static void time_state(bench *b)
     print_line("memcpy of a state", copy, "GB/s");
     print_line("taking a state", take, "GB/s");
     print_line("restoring a state", put, "GB/s");
-    print_line("taking a state / memcpy", take_ratio, "ratio");
-    print_line("restoring a state / memcpy", put_ratio, "ratio");
+    print_line("state out by libllama alone / memcpy", take_ratio, "ratio");
+    print_line("state in by libllama alone / memcpy", put_ratio, "ratio");
+}
+
+/* The same as the cache does it: into a place of its own in memory, the oldest of three dropped; and out of it. */
+static void time_kept(bench *b)
+{
+    double take[ROUNDS], put[ROUNDS];
+    cairn_error error = {0};
+    cairn_heap heap;
+    cairn_mover mover = {.engine = b->engine};
+    if (b->state_bytes == 0)
+        return;
+    cairn_heap_init(&heap, cairn_mem_default(), UINT64_C(1) << 40, 0);
+    cairn_heap_spare(&heap, b->state_bytes, 2);
+    must(cairn_tier_ram_new(&heap, &mover.ram, &error), &error, "a tier");
+    while (cairn_heap_warm(&heap)) {
+    }
+    for (int i = -2; i < ROUNDS; i++) {
+        cairn_mover_state state = {.length = b->tokens, .blob = (cairn_tier_id)(i + 10)};
+        cairn_moved moved;
+        double t0 = now_ms();
+        memcpy(b->copy, b->state[1], (size_t)b->state_bytes);
+        double t1 = now_ms();
+        cairn_tier_ram_drop(mover.ram, state.blob - 3);
+        must(cairn_mover_take(&mover, &state, UINT64_MAX, &moved, &error), &error, "take");
+        double t2 = now_ms();
+        must(cairn_mover_restore(&mover, &state, &moved, &error), &error, "restore");
+        double t3 = now_ms();
+        if (i < 0)
+            continue;
+        take[i] = (t1 - t0) / (t2 - t1);
+        put[i] = (t1 - t0) / (t3 - t2);
+    }
+    print_line("taking a state / memcpy", take, "ratio");
+    print_line("restoring a state / memcpy", put, "ratio");
+    cairn_tier_ram_free(mover.ram);
+    cairn_heap_release(&heap);
 }
 
 /* Rows out, and in again after a reset, beside a memcpy of as many bytes; then the state, and all of it together. */
@@ -248,6 +286,7 @@ int main(int argc, char **argv)
                 argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0);
     time_reading(&b);
     time_state(&b);
+    time_kept(&b);
     time_rows(&b);
     time_switching(&b);
     b.engine->ops->free(b.engine);

@@ -129,8 +129,9 @@ CAIRN_MUST_CHECK cairn_status cairn_cache_step(cairn_cache *cache, cairn_request
 void cairn_cache_end(cairn_cache *cache, cairn_request *request, cairn_ending ending);
 
 /*
- * Work that may wait, a small piece of it: hands what the slots hold to the disk's writer. Call it when there is
- * nothing else to do. Gives true while there is more to do at once.
+ * Work that may wait, a small piece of it: checks what rests in memory, makes room ahead for states, hands what the
+ * slots hold to the disk's writer. Call it when there is nothing else to do. Gives true while there is more to do at
+ * once.
  */
 bool cairn_cache_idle(cairn_cache *cache);
 /* The same until all is on disk or `timeout_ns` has passed: before the program ends. Gives true when all is. */

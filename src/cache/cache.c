@@ -14,7 +14,11 @@
 #define GUESS_READ_NS_TOKEN 1e6
 #define GUESS_MOVE_NS_BYTE  0.25
 
-enum { WORK_BYTES_USUAL = 256 << 10 }; /* of a cap of 4 MiB and more, for the core's working arrays */
+enum {
+    WORK_BYTES_USUAL = 256 << 10, /* of a cap of 4 MiB and more, for the core's working arrays */
+    SPARE_BYTES_MAX = 64 << 20,   /* of states made ahead                                      */
+    SPARE_SHARE = 16              /* of the cap                                                */
+};
 
 /* --- plumbing --------------------------------------------------------------------------------------------- */
 
@@ -39,7 +43,7 @@ static void set_work_apart(cairn_cache *cache)
 {
     cairn_core_stats stats;
     cairn_core_stats_get(cache->core, &stats);
-    uint64_t tables = cache->heap.bytes - cache->heap.block_bytes;
+    uint64_t tables = cache->heap.bytes - cache->heap.block_bytes - cache->heap.spare_bytes;
     uint64_t others = cache->own_bytes + cairn_tier_ram_table_bytes(cache->ram) + stats.index_bytes;
     uint64_t work = tables > others ? tables - others : 0;
     if (work <= cache->work_bytes_max) {
@@ -164,6 +168,21 @@ static cairn_status check_engine(const cairn_engine *engine, cairn_error *reterr
     return CAIRN_OK;
 }
 
+/* States made ahead, so that taking one costs its copy and no fresh pages. */
+static void keep_spares(cairn_cache *cache)
+{
+    uint64_t state_bytes = cache->engine->info.state_bytes_max;
+    uint64_t bytes = cache->options.off ? 0 : cache->options.ram_bytes_max / SPARE_SHARE;
+    if (state_bytes > 0 && state_bytes <= bytes) {
+        uint64_t most = bytes < SPARE_BYTES_MAX ? bytes : SPARE_BYTES_MAX;
+        uint64_t count = most / state_bytes;
+        cairn_heap_spare(&cache->heap, state_bytes,
+                         count == 0                      ? 1
+                         : count < CAIRN_HEAP_SPARES_MAX ? (uint32_t)count
+                                                         : CAIRN_HEAP_SPARES_MAX);
+    }
+}
+
 /* The disk tier, where one is asked for and can be had; else why not is kept. */
 static void keeper_open(cairn_cache *cache)
 {
@@ -190,7 +209,7 @@ static void keeper_open(cairn_cache *cache)
 static cairn_status build(cairn_cache *cache, cairn_error *reterr)
 {
     uint32_t slots = cache->engine->info.slots;
-    cairn_status status = cairn_tier_ram_new(&cache->heap, true, &cache->ram, reterr);
+    cairn_status status = cairn_tier_ram_new(&cache->heap, &cache->ram, reterr);
     if (status != CAIRN_OK) {
         return status;
     }
@@ -214,6 +233,7 @@ static cairn_status build(cairn_cache *cache, cairn_error *reterr)
     uint64_t sixteenth = cache->options.ram_bytes_max / 16;
     cache->work_bytes_max = sixteenth < WORK_BYTES_USUAL ? sixteenth : WORK_BYTES_USUAL;
     core_options(cache, &cache->core_options);
+    keep_spares(cache);
     status = cairn_core_new(&cache->heap.mem, &cache->core_options, &cache->core, reterr);
     if (status == CAIRN_OK) {
         cairn_counts_read(cache);
@@ -307,7 +327,7 @@ cairn_status cairn_cache_budget(cairn_cache *cache, uint64_t ram_bytes_max, cair
         cache->options.ram_bytes_max = before;
         return status;
     }
-    cache->heap.bytes_max = ram_bytes_max;
+    cairn_heap_limit(&cache->heap, ram_bytes_max);
     return CAIRN_OK;
 }
 

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "cache/cache_internal.h"
 
+#define ROUND_NS UINT64_C(600000000000) /* blobs in memory are compared with their digests once in so long */
+
 enum { WAIT_NS = 50000000 };
 
 bool cairn_request_seek(cairn_request *request)
@@ -56,7 +58,9 @@ void cairn_request_fetch_end(cairn_request *request)
 
 bool cairn_cache_idle(cairn_cache *cache)
 {
-    return cache->keeper != NULL && cairn_keeper_work(cache->keeper);
+    uint64_t round = 1 + cairn_cache_now_ns(cache) / ROUND_NS;
+    return cairn_tier_ram_tend(cache->ram, round) || cairn_heap_warm(&cache->heap) ||
+           (cache->keeper != NULL && cairn_keeper_work(cache->keeper));
 }
 
 bool cairn_cache_flush(cairn_cache *cache, uint64_t timeout_ns)

@@ -9,8 +9,20 @@
 
 /* The table's context is the heap itself: a heap must not be moved once tables use it. */
 
+/* Let spares go until `bytes` more fit, or none is left. */
+static void drop_spares(cairn_heap *heap, uint64_t bytes)
+{
+    while (heap->count_spares > 0 &&
+           (heap->bytes > heap->bytes_max || bytes > heap->bytes_max - heap->bytes)) {
+        CAIRN_ASSERT(munmap(heap->spares[--heap->count_spares], (size_t)heap->spare_room_bytes) == 0);
+        heap->bytes -= heap->spare_room_bytes;
+        heap->spare_bytes -= heap->spare_room_bytes;
+    }
+}
+
 static void count(cairn_heap *heap, uint64_t bytes)
 {
+    drop_spares(heap, bytes);
     heap->bytes += bytes;
     if (heap->bytes > heap->bytes_peak) {
         heap->bytes_peak = heap->bytes;
@@ -69,6 +81,7 @@ void cairn_heap_init(cairn_heap *heap, cairn_mem *under, uint64_t bytes_max, uin
 
 void cairn_heap_release(cairn_heap *heap)
 {
+    cairn_heap_spare(heap, 0, 0);
     CAIRN_ASSERT(heap->block_bytes == 0);
     CAIRN_ASSERT(heap->bytes == 0);
 }
@@ -76,6 +89,12 @@ void cairn_heap_release(cairn_heap *heap)
 static uint64_t whole_pages(const cairn_heap *heap, uint64_t size_bytes)
 {
     return (size_bytes + heap->page_bytes - 1) / heap->page_bytes * heap->page_bytes;
+}
+
+void cairn_heap_limit(cairn_heap *heap, uint64_t bytes_max)
+{
+    heap->bytes_max = bytes_max;
+    drop_spares(heap, 0);
 }
 
 uint64_t cairn_heap_room(const cairn_heap *heap, uint64_t size_bytes)
@@ -99,6 +118,45 @@ static uint8_t *map_pages(uint64_t room_bytes)
     return pages;
 }
 
+void cairn_heap_spare(cairn_heap *heap, uint64_t size_bytes, uint32_t count_max)
+{
+    drop_spares(heap, UINT64_MAX);
+    bool mapped = size_bytes >= heap->map_bytes_min && size_bytes <= PTRDIFF_MAX / 2;
+    heap->spare_room_bytes = mapped ? whole_pages(heap, size_bytes) : 0;
+    heap->count_spares_max = count_max < CAIRN_HEAP_SPARES_MAX ? count_max : CAIRN_HEAP_SPARES_MAX;
+}
+
+bool cairn_heap_warm(cairn_heap *heap)
+{
+    uint64_t room = heap->spare_room_bytes;
+    if (room == 0 || heap->count_spares >= heap->count_spares_max || heap->bytes > heap->bytes_max ||
+        room > heap->bytes_max - heap->bytes) {
+        return false;
+    }
+    uint8_t *pages = map_pages(room);
+    if (pages == NULL) {
+        return false;
+    }
+    count(heap, room);
+    heap->spare_bytes += room;
+    memset(pages, 0, (size_t)room);
+    heap->spares[heap->count_spares++] = pages;
+    return true;
+}
+
+/* A block out of a spare: it is counted already. */
+static bool take_spare(cairn_heap *heap, cairn_block *block)
+{
+    if (!block->mapped || block->room_bytes != heap->spare_room_bytes || heap->count_spares == 0 ||
+        heap->bytes > heap->bytes_max) {
+        return false;
+    }
+    block->bytes = heap->spares[--heap->count_spares];
+    heap->spare_bytes -= block->room_bytes;
+    heap->block_bytes += block->room_bytes;
+    return true;
+}
+
 cairn_status cairn_heap_alloc(cairn_heap *heap, uint64_t size_bytes, cairn_block *ret_block,
                               cairn_error *reterr)
 {
@@ -109,6 +167,11 @@ cairn_status cairn_heap_alloc(cairn_heap *heap, uint64_t size_bytes, cairn_block
     }
     cairn_block block = {.room_bytes = cairn_heap_room(heap, size_bytes),
                          .mapped = size_bytes >= heap->map_bytes_min};
+    if (take_spare(heap, &block)) {
+        *ret_block = block;
+        return CAIRN_OK;
+    }
+    drop_spares(heap, block.room_bytes);
     if (heap->bytes > heap->bytes_max || block.room_bytes > heap->bytes_max - heap->bytes) {
         heap->refusals++;
         return cairn_error_set(reterr, CAIRN_NOSPACE, "store/heap: alloc",
@@ -163,6 +226,14 @@ void cairn_heap_shrink(cairn_heap *heap, cairn_block *block, uint64_t size_bytes
 void cairn_heap_free(cairn_heap *heap, cairn_block *block)
 {
     if (block->bytes == NULL) {
+        return;
+    }
+    if (block->mapped && block->room_bytes == heap->spare_room_bytes &&
+        heap->count_spares < heap->count_spares_max && heap->bytes <= heap->bytes_max) {
+        heap->spares[heap->count_spares++] = block->bytes;
+        heap->spare_bytes += block->room_bytes;
+        heap->block_bytes -= block->room_bytes;
+        *block = (cairn_block){0};
         return;
     }
     if (block->mapped) {

@@ -10,7 +10,9 @@
  * are small, their owners have limits of their own, and losing an index entry would orphan its blob.
  *
  * A large blob has pages of its own (mmap), so that shrinking and freeing it give memory back at once; a
- * small one comes from the ordinary allocator.
+ * small one comes from the ordinary allocator. Fresh pages cost more than the copy that fills them, so a few
+ * blocks of one size, that of a state, stay with the heap when they are freed, and are made ahead in idle
+ * moments. They are counted, and are the first to go when something else needs the room.
  *
  * Units    bytes, as asked for (a page-backed block counts whole pages)
  * Owner    the caller owns the struct; `under` is borrowed and outlives it
@@ -25,7 +27,10 @@
 
 #include "cairn/mem.h"
 
-enum { CAIRN_HEAP_MAP_BYTES_MIN = 1 << 20 }; /* blocks from here on have pages of their own */
+enum {
+    CAIRN_HEAP_MAP_BYTES_MIN = 1 << 20, /* blocks from here on have pages of their own */
+    CAIRN_HEAP_SPARES_MAX = 4
+};
 
 typedef struct cairn_heap {
     cairn_mem mem; /* a table that counts here; give its address to what must be counted */
@@ -34,9 +39,13 @@ typedef struct cairn_heap {
     uint64_t bytes; /* held now: tables and blocks */
     uint64_t bytes_peak;
     uint64_t block_bytes; /* of `bytes`, those in blocks */
+    uint64_t spare_bytes; /* of `bytes`, those in spares */
     uint64_t refusals;    /* blocks that did not fit */
     uint64_t map_bytes_min;
     uint64_t page_bytes;
+    uint64_t spare_room_bytes; /* of each spare; 0: none are kept */
+    uint32_t count_spares, count_spares_max;
+    uint8_t *spares[CAIRN_HEAP_SPARES_MAX]; /* uint8_t[spare_room_bytes] each, their pages written before */
 } cairn_heap;
 
 /* Bytes of one blob. The caller owns it; empty when bytes is NULL. */
@@ -55,8 +64,20 @@ typedef struct cairn_block {
  */
 void cairn_heap_init(cairn_heap *heap, cairn_mem *under, uint64_t bytes_max, uint64_t map_bytes_min);
 
-/* Check that everything was given back. Nothing else to release. */
+/* Let the spares go and check that everything was given back. */
 void cairn_heap_release(cairn_heap *heap);
+
+/* Another ceiling. What is held beyond it stays, but for spares. */
+void cairn_heap_limit(cairn_heap *heap, uint64_t bytes_max);
+
+/*
+ * Keep up to `count` (at most CAIRN_HEAP_SPARES_MAX) spares for blocks of size_bytes from now on. Blocks
+ * without pages of their own need none.
+ */
+void cairn_heap_spare(cairn_heap *heap, uint64_t size_bytes, uint32_t count);
+
+/* Make one spare ahead, if one is missing and fits. Gives true when it did. Cost: its pages are written. */
+bool cairn_heap_warm(cairn_heap *heap);
 
 /* What a block of size_bytes would be counted as. */
 uint64_t cairn_heap_room(const cairn_heap *heap, uint64_t size_bytes);

@@ -19,8 +19,10 @@ typedef struct entry {
     cairn_block block;
     uint64_t size_bytes; /* of the contents; 0 while they are being filled */
     uint64_t digest;
+    uint64_t round; /* of tending: when the digest was made or compared last; 0: there is none yet */
     uint32_t pins;
     bool dropped; /* gone for everybody but those who pinned it */
+    bool damaged; /* the digest differed */
 } entry;
 
 /* At the moment of doubling each entry has 8 bytes of the old array and 16 of the new; at halving, when a
@@ -30,12 +32,14 @@ enum { BUCKET_BYTES_ENTRY = 48 };
 struct cairn_tier_ram {
     cairn_tier tier;
     cairn_heap *heap;
-    bool check;
     entry **buckets;
     uint64_t count_buckets;
     uint64_t count_entries;
     uint64_t blob_bytes;
     uint64_t puts, gets, drops, refused, damaged;
+    uint64_t round;         /* the newest round of tending */
+    uint64_t tended_bucket; /* where it goes on */
+    bool tended;            /* nothing is left to do in that round */
 };
 
 static const cairn_tier_ops ram_ops;
@@ -43,6 +47,46 @@ static const cairn_tier_ops ram_ops;
 uint64_t cairn_tier_ram_digest(const uint8_t *bytes, uint64_t size_bytes)
 {
     return cairn_hash_bytes64(bytes, (size_t)size_bytes, 0);
+}
+
+static void make_digest(const cairn_tier_ram *ram, entry *item)
+{
+    item->digest = cairn_tier_ram_digest(item->block.bytes, item->size_bytes);
+    item->round = ram->round;
+}
+
+/* Make the digest where there is none yet, else compare it. False: both were done in this round. */
+static bool tend(cairn_tier_ram *ram, entry *item)
+{
+    if (item->size_bytes == 0 || item->dropped || item->damaged || item->round == ram->round) {
+        return false;
+    }
+    if (item->round == 0) {
+        make_digest(ram, item);
+        return true;
+    }
+    item->round = ram->round;
+    item->damaged = cairn_tier_ram_digest(item->block.bytes, item->size_bytes) != item->digest;
+    ram->damaged += item->damaged;
+    return true;
+}
+
+bool cairn_tier_ram_tend(cairn_tier_ram *ram, uint64_t round)
+{
+    CAIRN_ASSERT(round >= ram->round);
+    ram->tended = ram->tended && round == ram->round;
+    ram->round = round;
+    for (uint64_t i = 0; !ram->tended && i < ram->count_buckets; i++) {
+        uint64_t bucket = (ram->tended_bucket + i) & (ram->count_buckets - 1);
+        for (entry *item = ram->buckets[bucket]; item != NULL; item = item->next) {
+            if (tend(ram, item)) {
+                ram->tended_bucket = bucket;
+                return true;
+            }
+        }
+    }
+    ram->tended = true;
+    return false;
 }
 
 static entry **find_link(const cairn_tier_ram *ram, cairn_tier_id id)
@@ -95,7 +139,7 @@ static void remove_entry(cairn_tier_ram *ram, entry **link)
     }
 }
 
-cairn_status cairn_tier_ram_new(cairn_heap *heap, bool check, cairn_tier_ram **ret_ram, cairn_error *reterr)
+cairn_status cairn_tier_ram_new(cairn_heap *heap, cairn_tier_ram **ret_ram, cairn_error *reterr)
 {
     cairn_tier_ram *ram = cairn_mem_zalloc(&heap->mem, sizeof *ram);
     if (ram == NULL) {
@@ -108,8 +152,8 @@ cairn_status cairn_tier_ram_new(cairn_heap *heap, bool check, cairn_tier_ram **r
     }
     ram->tier.ops = &ram_ops;
     ram->heap = heap;
-    ram->check = check;
     ram->count_buckets = BUCKETS_MIN;
+    ram->round = 1;
     *ret_ram = ram;
     return CAIRN_OK;
 }
@@ -186,25 +230,30 @@ cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_tier_id id, uint6
     return CAIRN_OK;
 }
 
+static uint64_t settle(cairn_tier_ram *ram, entry *filled, uint64_t size_bytes)
+{
+    CAIRN_ASSERT(filled != NULL && filled->size_bytes == 0);
+    CAIRN_ASSERT(size_bytes > 0 && size_bytes <= filled->block.room_bytes);
+    cairn_heap_shrink(ram->heap, &filled->block, size_bytes);
+    filled->size_bytes = size_bytes;
+    ram->blob_bytes += size_bytes;
+    ram->puts++;
+    ram->tended = false;
+    return filled->block.room_bytes + sizeof(entry) + BUCKET_BYTES_ENTRY;
+}
+
 uint64_t cairn_tier_ram_settle(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes)
 {
-    const entry *filled = *find_link(ram, id);
-    CAIRN_ASSERT(filled != NULL && size_bytes <= filled->block.room_bytes);
-    return cairn_tier_ram_settle_as(ram, id, size_bytes,
-                                    cairn_tier_ram_digest(filled->block.bytes, size_bytes));
+    return settle(ram, *find_link(ram, id), size_bytes);
 }
 
 uint64_t cairn_tier_ram_settle_as(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes, uint64_t digest)
 {
     entry *filled = *find_link(ram, id);
-    CAIRN_ASSERT(filled != NULL && filled->size_bytes == 0);
-    CAIRN_ASSERT(size_bytes > 0 && size_bytes <= filled->block.room_bytes);
-    cairn_heap_shrink(ram->heap, &filled->block, size_bytes);
-    filled->size_bytes = size_bytes;
+    uint64_t held_bytes = settle(ram, filled, size_bytes);
     filled->digest = digest;
-    ram->blob_bytes += size_bytes;
-    ram->puts++;
-    return filled->block.room_bytes + sizeof(entry) + BUCKET_BYTES_ENTRY;
+    filled->round = ram->round;
+    return held_bytes;
 }
 
 cairn_status cairn_tier_ram_pin_unread(cairn_tier_ram *ram, cairn_tier_id id, const uint8_t **ret_bytes,
@@ -214,33 +263,27 @@ cairn_status cairn_tier_ram_pin_unread(cairn_tier_ram *ram, cairn_tier_id id, co
     if (found == NULL) {
         return cairn_error_set(reterr, CAIRN_NOTFOUND, "store/ram: pin", "blob %llu", (unsigned long long)id);
     }
+    if (found->damaged) {
+        return cairn_error_set(reterr, CAIRN_CORRUPT, "store/ram: pin", "blob %llu of %llu bytes",
+                               (unsigned long long)id, (unsigned long long)found->size_bytes);
+    }
+    if (ret_digest != NULL && found->round == 0) {
+        make_digest(ram, found);
+    }
     found->pins++;
     ram->gets++;
     *ret_bytes = found->block.bytes;
     *ret_size = found->size_bytes;
-    *ret_digest = found->digest;
+    if (ret_digest != NULL) {
+        *ret_digest = found->digest;
+    }
     return CAIRN_OK;
 }
 
 cairn_status cairn_tier_ram_pin(cairn_tier_ram *ram, cairn_tier_id id, const uint8_t **ret_bytes,
                                 uint64_t *ret_size, cairn_error *reterr)
 {
-    const uint8_t *bytes;
-    uint64_t size, digest;
-    cairn_status status = cairn_tier_ram_pin_unread(ram, id, &bytes, &size, &digest, reterr);
-    if (status != CAIRN_OK) {
-        return status;
-    }
-    if (ram->check && cairn_tier_ram_digest(bytes, size) != digest) {
-        cairn_tier_ram_unpin(ram, id);
-        ram->gets--;
-        ram->damaged++;
-        return cairn_error_set(reterr, CAIRN_CORRUPT, "store/ram: pin", "blob %llu of %llu bytes",
-                               (unsigned long long)id, (unsigned long long)size);
-    }
-    *ret_bytes = bytes;
-    *ret_size = size;
-    return CAIRN_OK;
+    return cairn_tier_ram_pin_unread(ram, id, ret_bytes, ret_size, NULL, reterr);
 }
 
 void cairn_tier_ram_unpin(cairn_tier_ram *ram, cairn_tier_id id)
@@ -313,7 +356,8 @@ static cairn_status verify_entry(const entry *item, cairn_error *reterr)
         return cairn_error_set(reterr, CAIRN_INVALID, "store/ram: verify", "dropped blob %llu is still here",
                                (unsigned long long)item->id);
     }
-    if (item->size_bytes > 0 && cairn_tier_ram_digest(item->block.bytes, item->size_bytes) != item->digest) {
+    if (item->size_bytes > 0 && item->round > 0 &&
+        cairn_tier_ram_digest(item->block.bytes, item->size_bytes) != item->digest) {
         return cairn_error_set(reterr, CAIRN_CORRUPT, "store/ram: verify", "blob %llu",
                                (unsigned long long)item->id);
     }

@@ -8,7 +8,10 @@
  *                            |                             |
  *                            +------------- drop ----------+--> gone (when pinned: at the last unpin)
  *
- * A digest is made when a blob is settled and compared when it is pinned or copied out.
+ * A digest takes longer than the copy itself, so it is not made while somebody waits: tending, in idle
+ * moments, makes it for new blobs and compares it once a round for the others. A damaged blob is never given
+ * out again. Bytes that leave for a place where they outlive this process are compared once more on the way
+ * (cairn_tier_ram_pin_unread).
  *
  * Units    bytes
  * Owner    the tier owns all bytes; pointers are borrowed until settle, or until unpin
@@ -28,11 +31,10 @@ typedef struct cairn_tier_ram cairn_tier_ram;
  * An empty tier.
  *
  *   heap   [in]  counts and limits all that the tier holds; borrowed, outlives it
- *   check  [in]  compare the digest whenever a blob is pinned or copied out
  *
  * Errors   CAIRN_NOMEM
  */
-CAIRN_MUST_CHECK cairn_status cairn_tier_ram_new(cairn_heap *heap, bool check, cairn_tier_ram **ret_ram,
+CAIRN_MUST_CHECK cairn_status cairn_tier_ram_new(cairn_heap *heap, cairn_tier_ram **ret_ram,
                                                  cairn_error *reterr);
 
 /* Drop everything. No blob may be pinned. NULL is allowed. */
@@ -72,32 +74,41 @@ CAIRN_MUST_CHECK cairn_status cairn_tier_ram_reserve(cairn_tier_ram *ram, cairn_
  *
  * After    the blob can be pinned. Gives the bytes now held for it, entry and table share included:
  *          at most size_bytes + cairn_tier_ram_overhead(room_bytes)
- * Cost     O(size_bytes), a digest
+ * Cost     O(1)
  */
 uint64_t cairn_tier_ram_settle(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes);
-/* The same in O(1), where who filled the blob has made its digest: cairn_tier_ram_digest. */
+/* The same where who filled the blob has made its digest: cairn_tier_ram_digest. */
 uint64_t cairn_tier_ram_settle_as(cairn_tier_ram *ram, cairn_tier_id id, uint64_t size_bytes,
                                   uint64_t digest);
 
 /*
  * Borrow a settled blob's bytes: uint8_t[*ret_size], until the matching unpin.
  *
- * Errors   CAIRN_NOTFOUND; CAIRN_CORRUPT (not pinned then; it stays until it is dropped)
- * Cost     O(1), and a digest with `check`
+ * Errors   CAIRN_NOTFOUND; CAIRN_CORRUPT: found damaged (not pinned then; it stays until it is dropped)
+ * Cost     O(1)
  */
 CAIRN_MUST_CHECK cairn_status cairn_tier_ram_pin(cairn_tier_ram *ram, cairn_tier_id id,
                                                  const uint8_t **ret_bytes, uint64_t *ret_size,
                                                  cairn_error *reterr);
 /*
- * The same in O(1): the digest is left to who reads the bytes, on any thread, with cairn_tier_ram_digest.
- * Errors   CAIRN_NOTFOUND
+ * The same with the digest, for who reads the bytes, on any thread, with cairn_tier_ram_digest.
+ * Cost     O(1); O(size) where it isn't made yet
  */
 CAIRN_MUST_CHECK cairn_status cairn_tier_ram_pin_unread(cairn_tier_ram *ram, cairn_tier_id id,
                                                         const uint8_t **ret_bytes, uint64_t *ret_size,
                                                         uint64_t *ret_digest, cairn_error *reterr);
 void cairn_tier_ram_unpin(cairn_tier_ram *ram, cairn_tier_id id);
 
-/* The digest that settle makes of a blob; a pure function. */
+/*
+ * One blob's digest is made, or compared if it was not in this round. Gives false when none is left.
+ *
+ *   round  [in]  1 or more, never less than before
+ *
+ * Cost     O(size) of that blob
+ */
+bool cairn_tier_ram_tend(cairn_tier_ram *ram, uint64_t round);
+
+/* The digest of a blob; a pure function. */
 uint64_t cairn_tier_ram_digest(const uint8_t *bytes, uint64_t size_bytes);
 
 /* Forget a blob, settled or not; absent is fine. The number may not be used again while it is pinned. */

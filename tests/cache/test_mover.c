@@ -15,7 +15,7 @@ static void begin(fixture *f)
     f->options.tail_bytes = 300;
     assert_ok(cairn_replica_new(&f->options, cairn_mem_default(), &f->engine, NULL));
     cairn_heap_init(&f->heap, cairn_mem_default(), 1 << 20, UINT64_MAX);
-    assert_ok(cairn_tier_ram_new(&f->heap, true, &f->ram, NULL));
+    assert_ok(cairn_tier_ram_new(&f->heap, &f->ram, NULL));
     f->mover = (cairn_mover){.engine = f->engine, .ram = f->ram};
 }
 
@@ -121,12 +121,16 @@ static void damaged_or_missing_bytes_never_reach_the_engine(void **state)
     assert_ok(take(&f, 0, 10, 1, 10000, &moved));
     cairn_mover_rows rows = {.slot = 0, .blob = 2, .begin = 0, .end = 10};
     assert_ok(cairn_mover_save_rows(&f.mover, &rows, 10000, &moved, NULL));
+    while (cairn_tier_ram_tend(f.ram, 1)) {
+    }
     for (cairn_tier_id id = 1; id <= 2; id++) {
         const uint8_t *bytes;
         uint64_t size;
         assert_ok(cairn_tier_ram_pin(f.ram, id, &bytes, &size, NULL));
         ((uint8_t *)(uintptr_t)bytes)[size - 1] ^= 1;
         cairn_tier_ram_unpin(f.ram, id);
+    }
+    while (cairn_tier_ram_tend(f.ram, 2)) {
     }
     rows.slot = 1;
     rows.use_end = 10;

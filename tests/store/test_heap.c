@@ -130,6 +130,47 @@ static void shrinking_and_freeing_a_large_block_gives_pages_back(void **state)
     cairn_heap_release(&heap);
 }
 
+static void a_few_blocks_stay_for_the_next_and_go_when_the_room_is_wanted(void **state)
+{
+    (void)state;
+    const uint64_t mib = 1u << 20;
+    cairn_heap heap;
+    cairn_heap_init(&heap, cairn_mem_default(), 10 * mib, 0);
+    cairn_heap_spare(&heap, 2 * mib, 2);
+    assert_true(cairn_heap_warm(&heap) && cairn_heap_warm(&heap));
+    assert_false(cairn_heap_warm(&heap));
+    assert_int_equal(heap.bytes, 4 * mib);
+    assert_int_equal(heap.spare_bytes, 4 * mib);
+    cairn_block a = {0}, b = {0}, c = {0};
+    assert_ok(cairn_heap_alloc(&heap, 2 * mib, &a, NULL));
+    assert_ok(cairn_heap_alloc(&heap, 2 * mib, &b, NULL));
+    assert_ok(cairn_heap_alloc(&heap, 2 * mib, &c, NULL));
+    assert_int_equal(heap.bytes, 6 * mib);
+    assert_int_equal(heap.block_bytes, 6 * mib);
+    uint8_t *before = b.bytes;
+    cairn_heap_free(&heap, &b);
+    assert_null(b.bytes);
+    assert_int_equal(heap.bytes, 6 * mib); /* counted all the same */
+    assert_int_equal(heap.block_bytes, 4 * mib);
+    assert_ok(cairn_heap_alloc(&heap, 2 * mib, &b, NULL));
+    assert_ptr_equal(b.bytes, before);
+    cairn_heap_free(&heap, &a);
+    cairn_heap_free(&heap, &b);
+    cairn_heap_free(&heap, &c); /* two are kept, not three */
+    assert_int_equal(heap.bytes, 4 * mib);
+    assert_ok(cairn_heap_alloc(&heap, 7 * mib, &a, NULL)); /* one of them has to go */
+    assert_int_equal(heap.spare_bytes, 2 * mib);
+    assert_int_equal(heap.bytes, 9 * mib);
+    assert_false(cairn_heap_warm(&heap));
+    cairn_heap_limit(&heap, 7 * mib);
+    assert_int_equal(heap.spare_bytes, 0);
+    assert_status(cairn_heap_alloc(&heap, 1, &b, NULL), CAIRN_NOSPACE);
+    cairn_heap_free(&heap, &a);
+    assert_true(heap.bytes_peak <= 10 * mib);
+    assert_true(cairn_heap_warm(&heap)); /* what is left goes with the heap */
+    cairn_heap_release(&heap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +178,7 @@ int main(void)
         cmocka_unit_test(tables_are_counted_with_the_blocks),
         cmocka_unit_test(block_larger_than_any_memory_is_refused),
         cmocka_unit_test(heap_that_refuses_costs_nothing),
+        cmocka_unit_test(a_few_blocks_stay_for_the_next_and_go_when_the_room_is_wanted),
         cmocka_unit_test(shrinking_and_freeing_a_large_block_gives_pages_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

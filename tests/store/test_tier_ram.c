@@ -14,7 +14,7 @@ static void begin(fixture *f, uint64_t bytes_max, uint64_t map_bytes_min)
 {
     cairn_mem_test_init(&f->memory, 0);
     cairn_heap_init(&f->heap, &f->memory.mem, bytes_max, map_bytes_min);
-    assert_ok(cairn_tier_ram_new(&f->heap, true, &f->ram, NULL));
+    assert_ok(cairn_tier_ram_new(&f->heap, &f->ram, NULL));
 }
 
 static void end(fixture *f)
@@ -97,28 +97,51 @@ static void blob_is_invisible_until_it_is_settled(void **state)
     end(&f);
 }
 
-static void any_flipped_bit_is_corrupt_and_not_served(void **state)
+static void any_flipped_bit_is_found_by_tending_and_not_served(void **state)
+{
+    (void)state;
+    for (uint32_t bit = 0; bit < 300 * 8; bit++) {
+        fixture f;
+        begin(&f, 1 << 20, UINT64_MAX);
+        put(&f, 1, 300, 300);
+        put(&f, 2, 300, 300);
+        assert_true(cairn_tier_ram_tend(f.ram, 1) && cairn_tier_ram_tend(f.ram, 1));
+        assert_false(cairn_tier_ram_tend(f.ram, 1));
+        const uint8_t *seen;
+        uint64_t size;
+        assert_ok(cairn_tier_ram_pin(f.ram, 1, &seen, &size, NULL));
+        cairn_tier_ram_unpin(f.ram, 1);
+        uint8_t *target = (uint8_t *)(uintptr_t)seen + bit / 8;
+        *target = (uint8_t)(*target ^ (1u << bit % 8));
+        assert_status(cairn_tier_ram_verify(f.ram, NULL), CAIRN_CORRUPT);
+        assert_false(cairn_tier_ram_tend(f.ram, 1)); /* not before the next round */
+        assert_true(cairn_tier_ram_tend(f.ram, 2) && cairn_tier_ram_tend(f.ram, 2));
+        assert_false(cairn_tier_ram_tend(f.ram, 2));
+        *target = (uint8_t)(*target ^ (1u << bit % 8)); /* once damaged, never given out */
+        assert_status(cairn_tier_ram_pin(f.ram, 1, &seen, &size, NULL), CAIRN_CORRUPT);
+        check(&f, 2, 300);
+        end(&f);
+    }
+}
+
+static void a_new_blob_is_tended_in_the_round_it_came_in(void **state)
 {
     (void)state;
     fixture f;
     begin(&f, 1 << 20, UINT64_MAX);
-    uint8_t *bytes;
-    assert_ok(cairn_tier_ram_reserve(f.ram, 1, 300, &bytes, NULL));
-    fill(bytes, 300, 1);
-    (void)cairn_tier_ram_settle(f.ram, 1, 300);
-    const uint8_t *seen;
-    uint64_t size;
-    assert_ok(cairn_tier_ram_pin(f.ram, 1, &seen, &size, NULL));
-    cairn_tier_ram_unpin(f.ram, 1);
-    for (uint32_t bit = 0; bit < 300 * 8; bit++) {
-        uint8_t *target = (uint8_t *)(uintptr_t)seen + bit / 8;
-        *target = (uint8_t)(*target ^ (1u << bit % 8));
-        const uint8_t *got;
-        assert_status(cairn_tier_ram_pin(f.ram, 1, &got, &size, NULL), CAIRN_CORRUPT);
-        assert_status(cairn_tier_ram_verify(f.ram, NULL), CAIRN_CORRUPT);
-        *target = (uint8_t)(*target ^ (1u << bit % 8));
-    }
-    check(&f, 1, 300);
+    put(&f, 1, 300, 300);
+    assert_true(cairn_tier_ram_tend(f.ram, 7));
+    assert_false(cairn_tier_ram_tend(f.ram, 7));
+    put(&f, 2, 300, 200);
+    assert_true(cairn_tier_ram_tend(f.ram, 7));
+    assert_false(cairn_tier_ram_tend(f.ram, 7));
+    const uint8_t *bytes;
+    uint64_t size, digest = 0;
+    put(&f, 3, 300, 100);
+    assert_ok(cairn_tier_ram_pin_unread(f.ram, 3, &bytes, &size, &digest, NULL));
+    assert_true(digest == cairn_tier_ram_digest(bytes, size));
+    cairn_tier_ram_unpin(f.ram, 3);
+    assert_false(cairn_tier_ram_tend(f.ram, 7));
     end(&f);
 }
 
@@ -210,7 +233,7 @@ static void every_failing_allocation_leaves_the_tier_whole(void **state)
     for (uint64_t n = 1; n <= 2; n++) {
         f.memory.fail_at = f.memory.calls + n;
         cairn_heap_init(&f.heap, &f.memory.mem, 100, 0);
-        assert_status(cairn_tier_ram_new(&f.heap, true, &f.ram, NULL), CAIRN_NOMEM);
+        assert_status(cairn_tier_ram_new(&f.heap, &f.ram, NULL), CAIRN_NOMEM);
         cairn_heap_release(&f.heap);
         assert_int_equal(cairn_mem_test_leaked(&f.memory), 0);
     }
@@ -323,7 +346,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_put_comes_back_byte_for_byte),
         cmocka_unit_test(blob_is_invisible_until_it_is_settled),
-        cmocka_unit_test(any_flipped_bit_is_corrupt_and_not_served),
+        cmocka_unit_test(any_flipped_bit_is_found_by_tending_and_not_served),
+        cmocka_unit_test(a_new_blob_is_tended_in_the_round_it_came_in),
         cmocka_unit_test(dropped_while_pinned_stays_readable_and_counted_until_unpinned),
         cmocka_unit_test(table_form_copies_in_and_out),
         cmocka_unit_test(every_failing_allocation_leaves_the_tier_whole),
