@@ -18,13 +18,13 @@ SELECT = $(if $(TESTS),-R '$(TESTS)')
 export MODEL PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help architectures setup build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh test-deb install uninstall deb format format-check tidy clean screenshots
+.PHONY: help architectures setup setup-build build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh test-deb install uninstall deb format format-check tidy clean screenshots
 
 help:
 	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
 	@echo 'make run          start the server and leave it running (MODEL=file.gguf, PORT=8080)'
 	@echo 'make test         build, and run all tests (TESTS=name for some)'
-	@echo 'make setup        install what is missing: packages by apt-get, then by npm'
+	@echo 'make setup        install what building and testing need: packages by apt-get, then by npm'
 	@echo 'make build        build for work and tests into build/dev'
 	@echo 'make bench        build, and run the benchmarks (MODEL=file.gguf, BIG=0.8b for the large synthetic one too)'
 	@echo 'make bench-peers  side by side with llama-server, built once from the same source (ARGS=--quick: two minutes)'
@@ -40,13 +40,16 @@ help:
 	@echo 'make clean        remove build/ (the npm packages stay)'
 
 setup:
+	@tools/setup tests
+
+setup-build:
 	@tools/setup
 
 build: setup
 	@$(CONFIGURE) --preset dev
 	@cmake --build --preset dev -j $(JOBS)
 
-build-release: setup
+build-release: setup-build
 	@$(CONFIGURE) -DBUILD_TESTING=OFF --preset release
 	@cmake --build --preset release -j $(JOBS)
 
@@ -60,7 +63,7 @@ install:
 uninstall:
 	@tools/uninstall '$(PREFIX)' '$(DESTDIR)'
 
-deb: setup
+deb: setup-build
 	@$(CONFIGURE) -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=/usr --preset release
 	@cmake --build --preset release -j $(JOBS)
 	@cd build/release && cpack -G DEB -B ../deb | grep -v '^CPack: -'

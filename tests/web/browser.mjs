@@ -1,8 +1,6 @@
 // browser - Debian's chromium through playwright-core, for the tests of the page and its screenshots.
 import { existsSync } from 'node:fs';
-
-const NODE_LEAST = 20; // what playwright-core asks for; Debian 12's own node is 18
-const nodeServes = Number(process.versions.node.split('.')[0]) >= NODE_LEAST;
+import { chromium } from 'playwright-core'; // 1.61: newer ones ask for node 20, and Debian 12's own is 18
 
 const PLACES = process.env.CAIRN_CHROMIUM ? [process.env.CAIRN_CHROMIUM] : ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const FLAGS = ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-domain-reliability', '--no-first-run',
@@ -11,20 +9,16 @@ const FLAGS = ['--no-sandbox', '--disable-background-networking', '--disable-com
 // The browser's path; null: none is installed.
 export const browserPath = PLACES.find((place) => existsSync(place)) ?? null;
 
-// Without a browser, or a node that can drive it: end with 77 (skipped), or with 1 where CAIRN_WEB_TESTS=1 asks for the tests.
+// Without a browser: end with 77 (skipped), or with 1 where CAIRN_WEB_TESTS=1 asks for the tests.
 export function needBrowser() {
-    if (browserPath && nodeServes) {
+    if (browserPath) {
         return;
     }
-    console.log(nodeServes
-        ? 'The tests of the page need a browser: apt-get install chromium, or CAIRN_CHROMIUM=/path/to/chromium. Skipped.'
-        : `The tests of the page need node ${NODE_LEAST} or newer, for playwright-core; this is ${process.versions.node}. Skipped.`);
+    console.log('The tests of the page need a browser: apt-get install chromium, or CAIRN_CHROMIUM=/path/to/chromium. Skipped.');
     process.exit(process.env.CAIRN_WEB_TESTS === '1' ? 1 : 77);
 }
 
-// playwright-core is loaded here, behind needBrowser: an older node can't even import it.
-export const launch = async () =>
-    (await import('playwright-core')).chromium.launch({ executablePath: browserPath, args: FLAGS, headless: true });
+export const launch = () => chromium.launch({ executablePath: browserPath, args: FLAGS, headless: true });
 
 // A page whose console errors, failed requests and requests to elsewhere are collected in `page.problems`.
 export async function openPage(browser, url, options = {}) {
