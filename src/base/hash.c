@@ -9,6 +9,9 @@
 /* The state's layout, so that it is allocated from our table. The library checks its own version. */
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
+#ifdef CAIRN_XXH_DISPATCH
+#include <xxh_x86dispatch.h> /* the same functions, by the vectors that this machine has */
+#endif
 
 uint64_t cairn_hash_mix(uint64_t x)
 {

@@ -33,12 +33,12 @@ bool cairn_request_seek(cairn_request *request)
     return true;
 }
 
-bool cairn_request_fetch(cairn_request *request)
+bool cairn_request_fetch(cairn_request *request, bool wait)
 {
     cairn_cache *cache = request->cache;
     uint64_t begin_ns = cairn_cache_now_ns(cache);
     uint64_t bytes = 0;
-    bool more = cairn_keeper_fetch(cache->keeper, &request->fetch, &bytes);
+    bool more = cairn_keeper_fetch(cache->keeper, &request->fetch, wait, &bytes);
     request->from_disk = request->from_disk || bytes > 0;
     cairn_record_restored(request, bytes, cairn_cache_now_ns(cache) - begin_ns);
     if (!more) {

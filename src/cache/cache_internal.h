@@ -153,8 +153,8 @@ CAIRN_MUST_CHECK cairn_status cairn_request_plan(cairn_request *request, uint32_
 
 /* Does the disk hold more of this prompt than memory? Then the request fetches before it is planned. */
 bool cairn_request_seek(cairn_request *request);
-/* Fetch one blob. Gives false when there is nothing more to fetch: it can be planned. */
-bool cairn_request_fetch(cairn_request *request);
+/* Take a blob that has come; `wait` for it. Gives false when there is nothing more to fetch: it can be planned. */
+bool cairn_request_fetch(cairn_request *request, bool wait);
 /* Give up what is not fetched yet. */
 void cairn_request_fetch_end(cairn_request *request);
 

@@ -208,14 +208,25 @@ void cairn_request_free(cairn_request *request)
 
 /* --- step ------------------------------------------------------------------------------------------------- */
 
-/* One transfer; where there was none to do, the request reads in this step already. */
-static cairn_status restore_step(cairn_request *request, bool *ret_reads, cairn_error *reterr)
+/* Does one of them decode in this step? Then it is not made to wait for a disk. */
+static bool one_decodes(cairn_request *const *requests, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (requests[i]->phase == CAIRN_PHASE_READ || requests[i]->phase == CAIRN_PHASE_DECODE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One transfer; where there was none to do, the request reads in this step already. `wait`: for the disk. */
+static cairn_status restore_step(cairn_request *request, bool wait, bool *ret_reads, cairn_error *reterr)
 {
     cairn_error error;
     uint64_t moved_bytes = request->record.moved_bytes;
     if (request->fetches) {
         *ret_reads = false;
-        bool more = cairn_request_fetch(request);
+        bool more = cairn_request_fetch(request, wait);
         cairn_status planned = more ? CAIRN_OK : plan_first(request, &error);
         return planned == CAIRN_OK ? CAIRN_OK : cairn_request_fail(request, &error, reterr);
     }
@@ -229,6 +240,7 @@ cairn_status cairn_cache_step(cairn_cache *cache, cairn_request *const *requests
 {
     cairn_status worst = CAIRN_OK;
     uint32_t decoding = 0;
+    bool wait = !one_decodes(requests, count);
     cache->steps++;
     if (cache->keeper != NULL) { /* what the step before gave is with the clients now */
         cairn_keeper_behind(cache->keeper);
@@ -241,7 +253,7 @@ cairn_status cairn_cache_step(cairn_cache *cache, cairn_request *const *requests
         request->step_seen = cache->steps;
         bool decodes = request->phase == CAIRN_PHASE_READ || request->phase == CAIRN_PHASE_DECODE;
         if (request->phase == CAIRN_PHASE_RESTORE) {
-            cairn_status status = restore_step(request, &decodes, reterr);
+            cairn_status status = restore_step(request, wait, &decodes, reterr);
             worst = status != CAIRN_OK ? status : worst;
         }
         if (decodes) {

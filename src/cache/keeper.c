@@ -8,9 +8,13 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/machine.h"
 #include "cache/keeper_internal.h"
 
 #define DUE_NS UINT64_C(20000000) /* when idle work is worth another look while the writer writes */
+
+/* What the disk is taken to cost until it was measured: 500 MB/s. */
+#define GUESS_FETCH_NS_BYTE 2.0
 
 enum { SAW_TOKENS_MIN = 64 };
 
@@ -71,6 +75,7 @@ cairn_status cairn_keeper_new(cairn_cache *cache, const cairn_cache_disk *option
     keeper->tokens_room = cache->engine->info.slot_tokens_max;
     keeper->payload_room = payload_room(cache->engine);
     keeper->read_ns_token = 1e6;
+    keeper->fetch_ns_byte = GUESS_FETCH_NS_BYTE;
     (void)pthread_mutex_init(&keeper->lock, NULL);
     (void)pthread_cond_init(&keeper->wake, NULL);
     (void)pthread_cond_init(&keeper->done, NULL);
@@ -87,6 +92,12 @@ cairn_status cairn_keeper_new(cairn_cache *cache, const cairn_cache_disk *option
         memcpy(disk.fingerprint, cache->engine->info.fingerprint, sizeof disk.fingerprint);
         cairn_io *io = options->io != NULL ? options->io : cairn_io_posix();
         status = cairn_disk_open(cairn_mem_default(), io, &disk, &keeper->disk, reterr);
+    }
+    if (status == CAIRN_OK) {
+        unsigned others = cairn_machine_processors() - 1;
+        status = cairn_read_pool_new(cairn_mem_default(),
+                                     others < KEEPER_READERS_MAX ? others : KEEPER_READERS_MAX, &keeper->pool,
+                                     reterr);
     }
     if (status == CAIRN_OK &&
         options->io != NULL) { /* no index survives there: look now, not beside the first requests */
@@ -121,6 +132,7 @@ void cairn_keeper_free(cairn_keeper *keeper)
     for (int i = 0; i < KEEPER_JOBS; i++) {
         cairn_keeper_job_free(keeper, &keeper->jobs[i]);
     }
+    cairn_read_pool_free(keeper->pool);
     cairn_disk_close(keeper->disk);
     for (int i = 0; i < KEEPER_JOBS; i++) {
         cairn_mem_array_release(keeper->mem, keeper->jobs[i].tokens, keeper->tokens_room,

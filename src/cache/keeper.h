@@ -4,7 +4,7 @@
  *   out   a slot's path in blocks of rows, then its states --> writer thread --> tier_disk
  *         (a block at a time: in idle moments, and at a bounded pace beside requests; a block that is on disk already
  *         is a look-up)
- *   in    a prompt comes --> blobs on its path --> ADOPT --> FETCH, one a step --> the core plans with them
+ *   in    a prompt comes --> blobs on its path --> ADOPT --> FETCH, read by several threads --> the core plans with them
  *
  * The rows of a path are kept in blocks that begin at multiples of BLOCK tokens, so that the same path gives the same
  * files whichever way it was read; the last block is as long as the path. When the path has grown, a longer last
@@ -12,7 +12,7 @@
  *
  * Units    tokens, bytes, ns
  * Owner    belongs to its cache; the disk tier is the keeper's
- * Thread   the engine's thread calls; one thread of the keeper's own writes files
+ * Thread   the engine's thread calls; one thread of the keeper's own writes files, a few read them
  * Errors   none reaches a request: what can't be written or read is a miss. The last is told by keeper_stats
  * See      store/tier_disk.h, docs/format/blob.md
  */
@@ -21,6 +21,7 @@
 
 #include "cairn/cairn.h"
 #include "core/core.h"
+#include "store/read_pool.h"
 #include "store/tier_disk.h"
 
 enum { CAIRN_KEEPER_BLOCK_TOKENS = 512, CAIRN_KEEPER_FOUND_MAX = 2048 };
@@ -31,7 +32,10 @@ typedef struct cairn_keeper cairn_keeper;
 typedef struct cairn_fetch {
     cairn_disk_found *found; /* cairn_disk_found[count] */
     cairn_blob_id *blobs;    /* cairn_blob_id[count]: what the core calls them; 0: not wanted */
-    uint32_t count, room, next;
+    cairn_read *reads;       /* cairn_read[count]: on their way into memory                    */
+    uint32_t count, room;
+    uint32_t next;    /* the first that the core was not told of                            */
+    uint32_t started; /* those before it were begun, or are not wanted                      */
 } cairn_fetch;
 
 /*
@@ -84,8 +88,15 @@ void cairn_keeper_wait(cairn_keeper *keeper, uint64_t until_ns);
 void cairn_keeper_seek(cairn_keeper *keeper, const cairn_prompt *prompt, uint32_t resume,
                        cairn_fetch *ret_fetch);
 
-/* Fetch the next blob. Gives true while there is more. Bytes read are added to ret_bytes. */
-bool cairn_keeper_fetch(cairn_keeper *keeper, cairn_fetch *fetch, uint64_t *ret_bytes);
+/*
+ * Take the next blob that has come, and see that more are on their way.
+ *
+ *   wait       [in]      nobody else has anything to do: help reading it, or wait for it
+ *   ret_bytes  [in,out]  bytes that came are added
+ *
+ * Gives    true while there is more
+ */
+bool cairn_keeper_fetch(cairn_keeper *keeper, cairn_fetch *fetch, bool wait, uint64_t *ret_bytes);
 
 /* Give up what was not fetched, and release the lists. */
 void cairn_keeper_fetch_end(cairn_keeper *keeper, cairn_fetch *fetch);

@@ -12,9 +12,6 @@
 #include "base/clock.h"
 #include "cache/keeper_internal.h"
 
-/* A disk that gives less than this is taken as giving this, until it was measured. */
-#define GUESS_READ_BYTES_NS 0.5
-
 enum { GAIN_TOKENS_MIN = 64, FETCH_MAX = 512 };
 
 /* --- choosing --------------------------------------------------------------------------------------------- */
@@ -94,7 +91,8 @@ static bool fetch_room(cairn_keeper *keeper, cairn_fetch *fetch, uint32_t count)
     fetch->room = (count < FETCH_MAX ? count : FETCH_MAX) + 1;
     fetch->found = cairn_mem_array(keeper->mem, fetch->room, sizeof *fetch->found);
     fetch->blobs = cairn_mem_array(keeper->mem, fetch->room, sizeof *fetch->blobs);
-    return fetch->found != NULL && fetch->blobs != NULL;
+    fetch->reads = cairn_mem_array(keeper->mem, fetch->room, sizeof *fetch->reads);
+    return fetch->found != NULL && fetch->blobs != NULL && fetch->reads != NULL;
 }
 
 /* Would reading the tokens take less time than fetching what stands for them? */
@@ -105,7 +103,7 @@ static bool dearer(const cairn_keeper *keeper, const cairn_fetch *fetch, uint32_
         bytes += fetch->found[i].row.meta.payload_bytes;
     }
     double saved_ns = keeper->read_ns_token * (fetch->found[0].row.meta.end - resume);
-    return (double)bytes / GUESS_READ_BYTES_NS > saved_ns;
+    return (double)bytes * keeper->fetch_ns_byte > saved_ns;
 }
 
 /* Fill the fetch with the best state and its rows. False: nothing worth it. */
@@ -222,14 +220,18 @@ void cairn_keeper_seek(cairn_keeper *keeper, const cairn_prompt *prompt, uint32_
     for (uint32_t i = 0; i < count; i++) {
         cairn_keeper_know(keeper, keeper->found[i].row.name);
     }
-    bool chosen = choose(keeper, prompt, count, resume, ret_fetch);
+    bool some = false, chosen = choose(keeper, prompt, count, resume, ret_fetch);
     if (chosen) {
         adopt(keeper, prompt, ret_fetch);
     }
     for (uint32_t i = 0; chosen && i < ret_fetch->count; i++) {
         if (ret_fetch->blobs[i] != 0) {
-            return;
+            cairn_disk_pin(keeper->disk, ret_fetch->found[i].row.name); /* not evicted before it was read */
+            some = true;
         }
+    }
+    if (some) {
+        return;
     }
     ret_fetch->count = 0; /* nothing to fetch: the lists go at once */
     cairn_keeper_fetch_end(keeper, ret_fetch);
@@ -251,18 +253,58 @@ static void report(cairn_keeper *keeper, cairn_blob_id blob, cairn_status status
     }
 }
 
-static cairn_status fetch_one(cairn_keeper *keeper, const cairn_disk_found *item, cairn_blob_id blob)
+static cairn_status get_blob(const cairn_read *read, uint64_t *ret_digest)
 {
-    const cairn_blob_meta *meta = &item->row.meta;
-    uint8_t *room;
-    cairn_status status = cairn_tier_ram_reserve(keeper->cache->ram, blob, meta->payload_bytes, &room, NULL);
-    if (status != CAIRN_OK) {
-        return status;
-    }
-    return cairn_disk_get(keeper->disk, item->row.name, meta, room, NULL);
+    const cairn_disk_found *item = read->blob;
+    return cairn_disk_get(read->source, item->row.name, &item->row.meta, read->out, ret_digest, NULL);
 }
 
-bool cairn_keeper_fetch(cairn_keeper *keeper, cairn_fetch *fetch, uint64_t *ret_bytes)
+/* Make room for blobs that are wanted, in their order, and hand them to the readers. */
+static void start_more(cairn_keeper *keeper, cairn_fetch *fetch)
+{
+    while (fetch->started < fetch->count && fetch->started < fetch->next + KEEPER_READ_AHEAD) {
+        uint32_t i = fetch->started++;
+        const cairn_disk_found *item = &fetch->found[i];
+        cairn_read *read = &fetch->reads[i];
+        if (fetch->blobs[i] == 0) {
+            continue;
+        }
+        *read = (cairn_read){
+            .get = get_blob, .source = keeper->disk, .blob = item, .out_bytes = item->row.meta.payload_bytes};
+        read->status =
+            cairn_tier_ram_reserve(keeper->cache->ram, fetch->blobs[i], read->out_bytes, &read->out, NULL);
+        if (read->status == CAIRN_OK) {
+            cairn_read_start(keeper->pool, read);
+        }
+    }
+}
+
+/* The read of blob `i` is over, or never began: the core is told. */
+static void take(cairn_keeper *keeper, cairn_fetch *fetch, uint32_t i, uint64_t *ret_bytes)
+{
+    const cairn_read *read = &fetch->reads[i];
+    const char *name = fetch->found[i].row.name;
+    bool fine = read->status == CAIRN_OK;
+    cairn_disk_unpin(keeper->disk, name);
+    uint64_t held =
+        fine ? cairn_tier_ram_settle_as(keeper->cache->ram, fetch->blobs[i], read->out_bytes, read->digest)
+             : 0;
+    report(keeper, fetch->blobs[i], read->status, held);
+    if (fine) {
+        *ret_bytes += read->out_bytes;
+        double ns_byte = (double)read->took_ns / (double)read->out_bytes;
+        keeper->fetch_ns_byte += (ns_byte - keeper->fetch_ns_byte) / 8;
+        cairn_disk_use(keeper->disk, name,
+                       keeper->read_ns_token * 1e-6 * CAIRN_KEEPER_BLOCK_TOKENS / (double)read->out_bytes);
+    }
+    (void)pthread_mutex_lock(&keeper->lock);
+    keeper->fetched += fine ? 1 : 0;
+    keeper->fetch_failures += fine || read->status == CAIRN_CANCELLED ? 0 : 1;
+    keeper->fetched_bytes += fine ? read->out_bytes : 0;
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+bool cairn_keeper_fetch(cairn_keeper *keeper, cairn_fetch *fetch, bool wait, uint64_t *ret_bytes)
 {
     while (fetch->next < fetch->count && fetch->blobs[fetch->next] == 0) {
         fetch->next++;
@@ -270,35 +312,34 @@ bool cairn_keeper_fetch(cairn_keeper *keeper, cairn_fetch *fetch, uint64_t *ret_
     if (fetch->next == fetch->count) {
         return false;
     }
-    const cairn_disk_found *item = &fetch->found[fetch->next];
-    cairn_blob_id blob = fetch->blobs[fetch->next++];
-    cairn_status status = fetch_one(keeper, item, blob);
-    uint64_t held = status == CAIRN_OK
-                        ? cairn_tier_ram_settle(keeper->cache->ram, blob, item->row.meta.payload_bytes)
-                        : 0;
-    report(keeper, blob, status, held);
-    if (status == CAIRN_OK) {
-        cairn_disk_use(keeper->disk, item->row.name,
-                       keeper->read_ns_token * 1e-6 * CAIRN_KEEPER_BLOCK_TOKENS /
-                           (double)item->row.meta.payload_bytes);
-        *ret_bytes += item->row.meta.payload_bytes;
+    start_more(keeper, fetch);
+    cairn_read *read = &fetch->reads[fetch->next];
+    if (read->phase != CAIRN_READ_NEW && wait) {
+        cairn_read_help(keeper->pool, read);
     }
-    (void)pthread_mutex_lock(&keeper->lock);
-    keeper->fetched += status == CAIRN_OK ? 1 : 0;
-    keeper->fetch_failures += status == CAIRN_OK ? 0 : 1;
-    keeper->fetched_bytes += status == CAIRN_OK ? item->row.meta.payload_bytes : 0;
-    (void)pthread_mutex_unlock(&keeper->lock);
+    if (read->phase == CAIRN_READ_NEW || cairn_read_done(keeper->pool, read)) {
+        take(keeper, fetch, fetch->next++, ret_bytes);
+    }
     return true;
 }
 
 void cairn_keeper_fetch_end(cairn_keeper *keeper, cairn_fetch *fetch)
 {
+    uint64_t bytes = 0;
     for (; fetch->next < fetch->count; fetch->next++) {
-        if (fetch->blobs[fetch->next] != 0) {
-            report(keeper, fetch->blobs[fetch->next], CAIRN_CANCELLED, 0);
+        cairn_read *read = &fetch->reads[fetch->next];
+        if (fetch->blobs[fetch->next] == 0) {
+            continue;
         }
+        if (fetch->next >= fetch->started) {
+            read->status = CAIRN_CANCELLED;
+        } else if (read->phase != CAIRN_READ_NEW) {
+            cairn_read_cancel(keeper->pool, read);
+        }
+        take(keeper, fetch, fetch->next, &bytes); /* what came in whole is kept */
     }
     cairn_mem_array_release(keeper->mem, fetch->found, fetch->room, sizeof *fetch->found);
     cairn_mem_array_release(keeper->mem, fetch->blobs, fetch->room, sizeof *fetch->blobs);
+    cairn_mem_array_release(keeper->mem, fetch->reads, fetch->room, sizeof *fetch->reads);
     *fetch = (cairn_fetch){0};
 }

@@ -16,6 +16,8 @@ enum {
     KEEPER_SWEEP_AT_ONCE = 8,
     KEEPER_KNOWN = 8192,        /* names of blobs that need not be handed over again            */
     KEEPER_COVERED_MAX = 1024,  /* blobs of one path that the writer looks through              */
+    KEEPER_READERS_MAX = 3,     /* threads that read, one fewer than there are processors       */
+    KEEPER_READ_AHEAD = 8,      /* blobs of one request that are on their way at a time         */
     KEEPER_GROWN_TOKENS = 64,   /* an active slot is looked at again when it grew by so many    */
     KEEPER_PART_READING = 10,   /* of the time that passes beside requests, at most this part   */
     KEEPER_PART_ANSWERING = 50, /* goes into copying; the second where an answer is written     */
@@ -66,6 +68,8 @@ struct cairn_keeper {
     cairn_cache *cache;
     cairn_mem *mem;
     cairn_disk *disk;
+    cairn_read_pool *pool;
+    double fetch_ns_byte; /* what fetching cost, as last measured                                           */
     uint64_t payload_room;
     keeper_slot *slots;
     cairn_token *tokens;        /* cairn_token[tokens_room]: the path in hand */

@@ -150,7 +150,7 @@ cairn_status cairn_store_check(const cairn_store_list *list, const cairn_store_i
         bool sealed = (header.meta.flags & CAIRN_BLOB_ENCRYPTED) != 0;
         status = sealed && key == NULL ? cairn_disk_stored_check(cairn_mem_default(), file, &header, reterr)
                                        : cairn_disk_payload_read(cairn_mem_default(), file, &header,
-                                                                 sealed ? key : NULL, NULL, reterr);
+                                                                 sealed ? key : NULL, NULL, NULL, reterr);
         cairn_disk_header_release(cairn_mem_default(), &header);
     }
     cairn_io_discard(file);

@@ -3,9 +3,19 @@
  */
 #include "store/disk_file.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "base/hash.h"
 #include "store/blob_seal.h"
+#include "store/tier_ram.h"
+
+/* Read in parts that stay in the processor's own cache until they are hashed. */
+enum { PART_BYTES = 256 << 10 };
+
+static_assert((int)CAIRN_TIER_PIECE_BYTES == (int)CAIRN_BLOB_PIECE_BYTES,
+              "checks of pieces make the digest in memory, too");
 
 cairn_status cairn_disk_header_load(const cairn_mem *mem, cairn_file *file, cairn_disk_header *ret_header,
                                     cairn_error *reterr)
@@ -50,17 +60,24 @@ void cairn_disk_header_release(const cairn_mem *mem, cairn_disk_header *header)
 }
 
 /* Read one stored piece into `to`, and test its check. */
-static cairn_status piece_load(cairn_file *file, const cairn_disk_header *header, uint32_t index, uint8_t *to,
-                               cairn_error *reterr)
+static cairn_status piece_load(cairn_file *file, const cairn_disk_header *header, uint32_t index,
+                               cairn_hash_stream *hash, uint8_t *to, cairn_error *reterr)
 {
     uint32_t stored = cairn_blob_piece_bytes(&header->meta, &header->layout, index);
     uint64_t begin = cairn_blob_piece_begin(&header->meta, &header->layout, index);
-    cairn_status status = cairn_io_pread(file, to, stored, begin, reterr);
-    if (status != CAIRN_OK) {
-        return status;
+    cairn_hash_stream_reset(hash);
+    for (uint32_t at = 0; at < stored; at += PART_BYTES) {
+        uint32_t part = stored - at < PART_BYTES ? stored - at : PART_BYTES;
+        cairn_status status = cairn_io_pread(file, to + at, part, begin + at, reterr);
+        if (status != CAIRN_OK) {
+            return status;
+        }
+        cairn_hash_stream_update(hash, to + at, part);
     }
-    uint8_t check[16];
-    cairn_blob_check(to, stored, check);
+    uint8_t check[CAIRN_TIER_CHECK_BYTES];
+    cairn_hash128 sum = cairn_hash_stream_value(hash);
+    cairn_put64(check, sum.low);
+    cairn_put64(check + 8, sum.high);
     if (memcmp(check, cairn_blob_header_piece_check(header->bytes, &header->layout, index), sizeof check) !=
         0) {
         return cairn_error_set_at(reterr, CAIRN_CORRUPT, begin, "store/disk_file: piece", "piece %u of %u",
@@ -70,7 +87,8 @@ static cairn_status piece_load(cairn_file *file, const cairn_disk_header *header
 }
 
 cairn_status cairn_disk_payload_read(const cairn_mem *mem, cairn_file *file, const cairn_disk_header *header,
-                                     const uint8_t *key, uint8_t *out, cairn_error *reterr)
+                                     const uint8_t *key, uint8_t *out, uint64_t *ret_digest,
+                                     cairn_error *reterr)
 {
     static const char where[] = "store/disk_file: read";
     bool sealed = (header->meta.flags & CAIRN_BLOB_ENCRYPTED) != 0;
@@ -80,29 +98,42 @@ cairn_status cairn_disk_payload_read(const cairn_mem *mem, cairn_file *file, con
     }
     size_t room = (size_t)CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES;
     uint8_t *piece = NULL;
+    uint64_t digest = 0;
     cairn_seal cipher = {0};
     cairn_status status = CAIRN_OK;
+    cairn_hash_stream *hash = cairn_hash_stream_new(mem);
     if (sealed || out == NULL) {
         piece = cairn_mem_alloc(mem, room);
     }
-    if (((sealed || out == NULL) && piece == NULL) ||
+    if (hash == NULL || ((sealed || out == NULL) && piece == NULL) ||
         (sealed && cairn_seal_init(&cipher, key, header->meta.nonce, header->bytes) != CAIRN_OK)) {
         status = cairn_error_set(reterr, CAIRN_NOMEM, where, NULL);
         goto out;
     }
     for (uint32_t i = 0; i < header->layout.count_pieces; i++) {
         uint8_t *to = out != NULL ? out + (uint64_t)i * CAIRN_BLOB_PIECE_BYTES : piece;
-        status = piece_load(file, header, i, sealed ? piece : to, reterr);
+        status = piece_load(file, header, i, hash, sealed ? piece : to, reterr);
         if (status != CAIRN_OK) {
             goto out;
         }
-        uint32_t plain = cairn_blob_piece_bytes(&header->meta, &header->layout, i) - CAIRN_BLOB_TAG_BYTES;
-        if (sealed && !cairn_seal_open_piece(&cipher, i, piece, plain, to)) {
-            status = cairn_error_set(reterr, CAIRN_FOREIGN, where, "another key, or changed on purpose");
-            goto out;
+        const uint8_t *check = cairn_blob_header_piece_check(header->bytes, &header->layout, i);
+        uint8_t check_plain[CAIRN_TIER_CHECK_BYTES];
+        if (sealed) {
+            uint32_t plain = cairn_blob_piece_bytes(&header->meta, &header->layout, i) - CAIRN_BLOB_TAG_BYTES;
+            if (!cairn_seal_open_piece(&cipher, i, piece, plain, to)) {
+                status = cairn_error_set(reterr, CAIRN_FOREIGN, where, "another key, or changed on purpose");
+                goto out;
+            }
+            cairn_blob_check(to, plain, check_plain);
+            check = check_plain;
         }
+        digest = cairn_tier_digest_add(digest, check);
+    }
+    if (ret_digest != NULL) {
+        *ret_digest = digest;
     }
 out:
+    cairn_hash_stream_free(hash);
     cairn_seal_release(&cipher);
     cairn_mem_release(mem, piece, room);
     return status;
@@ -113,13 +144,15 @@ cairn_status cairn_disk_stored_check(const cairn_mem *mem, cairn_file *file, con
 {
     size_t room = (size_t)CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES;
     uint8_t *piece = cairn_mem_alloc(mem, room);
+    cairn_hash_stream *hash = cairn_hash_stream_new(mem);
     cairn_status status = CAIRN_OK;
-    if (piece == NULL) {
-        return cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: check", NULL);
+    if (piece == NULL || hash == NULL) {
+        status = cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_file: check", NULL);
     }
     for (uint32_t i = 0; i < header->layout.count_pieces && status == CAIRN_OK; i++) {
-        status = piece_load(file, header, i, piece, reterr);
+        status = piece_load(file, header, i, hash, piece, reterr);
     }
+    cairn_hash_stream_free(hash);
     cairn_mem_release(mem, piece, room);
     return status;
 }

@@ -33,10 +33,12 @@ void cairn_disk_header_release(const cairn_mem *mem, cairn_disk_header *header);
  *   header  [in]   as loaded from this file
  *   key     [in]   uint8_t[32], or NULL when the blob is not encrypted
  *   out     [out]  uint8_t[payload_bytes]; NULL: check only
+ *   ret_digest [out]  cairn_tier_ram_digest of the payload, which costs nothing here; may be NULL
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_payload_read(const cairn_mem *mem, cairn_file *file,
                                                       const cairn_disk_header *header, const uint8_t *key,
-                                                      uint8_t *out, cairn_error *reterr);
+                                                      uint8_t *out, uint64_t *ret_digest,
+                                                      cairn_error *reterr);
 
 /* Test the checks of all pieces as they are stored: no key is needed. Errors: CAIRN_CORRUPT, CAIRN_IO, CAIRN_NOMEM. */
 CAIRN_MUST_CHECK cairn_status cairn_disk_stored_check(const cairn_mem *mem, cairn_file *file,

@@ -18,6 +18,8 @@
 
 #include "cairn/status.h"
 
+enum { CAIRN_TIER_PIECE_BYTES = 4 << 20, CAIRN_TIER_CHECK_BYTES = 16 };
+
 typedef uint64_t cairn_tier_id; /* names one blob of one tier; 0 is none */
 
 typedef struct cairn_tier cairn_tier;

@@ -225,7 +225,7 @@ static bool meta_same(const cairn_blob_meta *a, const cairn_blob_meta *b)
 
 /* Read a file, checking all of it; `expected` may be NULL. */
 static cairn_status blob_read(cairn_disk *disk, const char *name, const cairn_blob_meta *expected,
-                              uint8_t *out, cairn_error *reterr)
+                              uint8_t *out, uint64_t *ret_digest, cairn_error *reterr)
 {
     char path[DISK_PATH_BYTES];
     cairn_file *file = NULL;
@@ -248,7 +248,7 @@ static cairn_status blob_read(cairn_disk *disk, const char *name, const cairn_bl
                                      "the file is not what the index says");
         } else {
             status = cairn_disk_payload_read(disk->mem, file, &header, disk->encrypted ? disk->key : NULL,
-                                             out, reterr);
+                                             out, ret_digest, reterr);
         }
         cairn_disk_header_release(disk->mem, &header);
     }
@@ -257,10 +257,10 @@ static cairn_status blob_read(cairn_disk *disk, const char *name, const cairn_bl
 }
 
 cairn_status cairn_disk_get(cairn_disk *disk, const char *name, const cairn_blob_meta *meta, uint8_t *out,
-                            cairn_error *reterr)
+                            uint64_t *ret_digest, cairn_error *reterr)
 {
     cairn_error error = {0};
-    cairn_status status = blob_read(disk, name, meta, out, &error);
+    cairn_status status = blob_read(disk, name, meta, out, ret_digest, &error);
     cairn_disk_count(disk, status == CAIRN_OK ? &disk->stats.gets : &disk->stats.hits_failed, 1);
     if (status == CAIRN_CORRUPT || status == CAIRN_UNSUPPORTED) {
         cairn_disk_set_aside(disk, name, status);
@@ -407,7 +407,7 @@ cairn_status cairn_disk_key_check(cairn_disk *disk, cairn_error *reterr)
     if (status != CAIRN_OK || name[0] == '\0') {
         return status;
     }
-    return blob_read(disk, name, NULL, NULL, reterr);
+    return blob_read(disk, name, NULL, NULL, NULL, reterr);
 }
 
 cairn_status cairn_disk_name(cairn_disk *disk, const cairn_blob_meta *meta,
@@ -531,7 +531,7 @@ cairn_status cairn_disk_each(cairn_disk *disk, cairn_disk_row_fn each, void *ctx
 
 cairn_status cairn_disk_verify(cairn_disk *disk, const char *name, cairn_error *reterr)
 {
-    return blob_read(disk, name, NULL, NULL, reterr);
+    return blob_read(disk, name, NULL, NULL, NULL, reterr);
 }
 
 void cairn_disk_stats_get(cairn_disk *disk, cairn_disk_stats *ret_stats)

@@ -80,11 +80,12 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_find(cairn_disk *disk, const cairn_name
  *
  *   meta  [in]   as found; the file must say the same
  *   out   [out]  uint8_t[meta->payload_bytes]
+ *   ret_digest [out]  cairn_tier_ram_digest of it; may be NULL
  *
  * After   anything but CAIRN_OK: out is undefined and the blob is not offered again (damaged files are set aside)
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_get(cairn_disk *disk, const char *name, const cairn_blob_meta *meta,
-                                             uint8_t *out, cairn_error *reterr);
+                                             uint8_t *out, uint64_t *ret_digest, cairn_error *reterr);
 
 /*
  * Write a blob, durably. One that is there already costs a look-up.

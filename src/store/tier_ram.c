@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 
 enum { BUCKETS_MIN = 16 };
@@ -44,9 +45,25 @@ struct cairn_tier_ram {
 
 static const cairn_tier_ops ram_ops;
 
+static uint64_t fold(uint64_t digest, uint64_t low, uint64_t high)
+{
+    return cairn_hash_mix(cairn_hash_mix(digest ^ low) ^ high);
+}
+
+uint64_t cairn_tier_digest_add(uint64_t digest, const uint8_t check[CAIRN_TIER_CHECK_BYTES])
+{
+    return fold(digest, cairn_get64(check), cairn_get64(check + 8));
+}
+
 uint64_t cairn_tier_ram_digest(const uint8_t *bytes, uint64_t size_bytes)
 {
-    return cairn_hash_bytes64(bytes, (size_t)size_bytes, 0);
+    uint64_t digest = 0;
+    for (uint64_t at = 0; at < size_bytes; at += CAIRN_TIER_PIECE_BYTES) {
+        uint64_t count = size_bytes - at < CAIRN_TIER_PIECE_BYTES ? size_bytes - at : CAIRN_TIER_PIECE_BYTES;
+        cairn_hash128 hash = cairn_hash_bytes(bytes + at, (size_t)count);
+        digest = fold(digest, hash.low, hash.high);
+    }
+    return digest;
 }
 
 static void make_digest(const cairn_tier_ram *ram, entry *item)
@@ -190,7 +207,14 @@ uint64_t cairn_tier_ram_overhead(const cairn_tier_ram *ram, uint64_t room_bytes)
 
 uint64_t cairn_tier_ram_held(const cairn_tier_ram *ram)
 {
-    return ram->heap->block_bytes + ram->count_entries * (sizeof(entry) + BUCKET_BYTES_ENTRY);
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < ram->count_buckets; i++) {
+        for (const entry *item = ram->buckets[i]; item != NULL; item = item->next) {
+            bool settled = item->size_bytes > 0 && !item->dropped;
+            bytes += settled ? item->block.room_bytes + sizeof(entry) + BUCKET_BYTES_ENTRY : 0;
+        }
+    }
+    return bytes;
 }
 
 uint64_t cairn_tier_ram_table_bytes(const cairn_tier_ram *ram)

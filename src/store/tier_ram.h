@@ -49,7 +49,7 @@ cairn_tier *cairn_tier_ram_as_tier(cairn_tier_ram *ram);
  */
 uint64_t cairn_tier_ram_overhead(const cairn_tier_ram *ram, uint64_t room_bytes);
 
-/* The sum of what settle gave for the blobs that are here; between saves, when none is being filled. */
+/* The sum of what settle gave for the blobs that are here: not those being filled, nor those dropped while read. O(n). */
 uint64_t cairn_tier_ram_held(const cairn_tier_ram *ram);
 
 /* What the tier's own tables take, entries included. */
@@ -110,6 +110,11 @@ bool cairn_tier_ram_tend(cairn_tier_ram *ram, uint64_t round);
 
 /* The digest of a blob; a pure function. */
 uint64_t cairn_tier_ram_digest(const uint8_t *bytes, uint64_t size_bytes);
+/*
+ * The same from what a tier that reads blobs has at hand: begin with 0, and add the check (XXH3-128, low half first) of
+ * each piece of CAIRN_TIER_PIECE_BYTES.
+ */
+uint64_t cairn_tier_digest_add(uint64_t digest, const uint8_t check[CAIRN_TIER_CHECK_BYTES]);
 
 /* Forget a blob, settled or not; absent is fine. The number may not be used again while it is pinned. */
 void cairn_tier_ram_drop(cairn_tier_ram *ram, cairn_tier_id id);

@@ -82,7 +82,7 @@ static inline cairn_status support_get(cairn_disk *disk, const cairn_disk_row *r
     uint8_t *out = malloc(row->meta.payload_bytes), *expected = malloc(row->meta.payload_bytes);
     assert_non_null(out);
     assert_non_null(expected);
-    cairn_status status = cairn_disk_get(disk, row->name, &row->meta, out, NULL);
+    cairn_status status = cairn_disk_get(disk, row->name, &row->meta, out, NULL, NULL);
     if (status == CAIRN_OK) {
         support_payload(&row->meta, expected);
         assert_memory_equal(out, expected, row->meta.payload_bytes);
