@@ -73,6 +73,7 @@ typedef struct cairn_prompt {
     bool no_store;              /* serve from the cache, but keep nothing of this request     */
     bool pin;                   /* keep this prompt's anchor while any budget permits         */
     uint32_t answer_tokens_max; /* room to keep free for the answer; 0: unknown               */
+    uint32_t slot_hint; /* the slot to be preferred among nearly equal ones, plus 1; 0: none          */
 } cairn_prompt;
 
 #ifdef __cplusplus

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/hash.h"
 #include "serve/choices.h"
 #include "serve/json_answer.h"
 #include "serve/json_fields.h"
@@ -326,6 +327,22 @@ static void prepare_warm(cairn_serve *serve, cairn_job *job, const cairn_http_re
         cut_user(job, error);
 }
 
+/* Whom the client says it speaks for. It helps to choose a slot and is never needed: the prompt is the key. */
+static uint64_t session_of(const cairn_http_request *request, const cairn_job *job)
+{
+    const char *text = json_string_value(json_object_get(job->json, "prompt_cache_key"));
+    if (text == NULL)
+        text = request->session;
+    if (text == NULL)
+        text = json_string_value(json_object_get(json_object_get(job->json, "metadata"), "user_id"));
+    if (text == NULL)
+        text = json_string_value(json_object_get(job->json, "user"));
+    if (text == NULL || text[0] == '\0')
+        return 0;
+    uint64_t seed = cairn_hash_bytes64(&job->prompt.space, sizeof job->prompt.space, 1);
+    return cairn_hash_bytes64(text, strlen(text), seed) | 1;
+}
+
 /* The job's fields, its namespace and its prompt. */
 static void read_request(cairn_serve *serve, const cairn_http_request *request, cairn_job *job,
                          const request_kind *kind, cairn_api_error *error)
@@ -339,6 +356,7 @@ static void read_request(cairn_serve *serve, const cairn_http_request *request, 
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
     if (error->http != 0)
         return;
+    job->session = session_of(request, job);
     if (kind->converted != NULL && kind->converted->warm) {
         prepare_warm(serve, job, request, error);
     } else if (kind->surface == CAIRN_SURFACE_CHAT) {

@@ -260,6 +260,18 @@ static const char *authorization_of(exchange *x)
     return cairn_buf_printf(&x->key, "Bearer %s", key) == CAIRN_OK ? cairn_buf_str(&x->key) : NULL;
 }
 
+/* The headers by which clients name their conversation. */
+static const char *session_of(exchange *x)
+{
+    static const char *const names[] = {"x-session-id",   "x-session-affinity", "x-claude-code-session-id",
+                                        "session-id",     "session_id",         "thread-id",
+                                        "conversation_id"};
+    const char *value = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && value == NULL; i++)
+        value = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, names[i]);
+    return value;
+}
+
 static enum MHD_Result call_handler(exchange *x, const char *method, const char *path)
 {
     cairn_http *http = x->http;
@@ -267,7 +279,8 @@ static enum MHD_Result call_handler(exchange *x, const char *method, const char 
                                   .path = path,
                                   .body = cairn_buf_str(&x->body),
                                   .body_bytes = x->body.len_bytes,
-                                  .authorization = authorization_of(x)};
+                                  .authorization = authorization_of(x),
+                                  .session = session_of(x)};
     x->reply.status = 200;
     http->options.handle(http->options.ctx, &request, &x->reply);
     drop_body(x);

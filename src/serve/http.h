@@ -29,6 +29,7 @@ typedef struct cairn_http_request {
     const char *body;   /* uint8_t[body_bytes], NUL-terminated                                     */
     size_t body_bytes;
     const char *authorization; /* the header's value; NULL: none                                   */
+    const char *session;       /* whatever header names the client's session; NULL: none              */
 } cairn_http_request;
 
 typedef struct cairn_http_reply {

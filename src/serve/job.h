@@ -73,6 +73,7 @@ struct cairn_job {
     uint32_t room_boundaries;
     cairn_prompt prompt;
     cairn_namespace owner; /* the API key's namespace, whatever the salt: who may see its record       */
+    uint64_t session;      /* hash of what the client calls its session; 0: it says nothing             */
     cairn_excerpt excerpt; /* engine thread: where it parts from what was known                         */
     cairn_token *visible;  /* cairn_token[count_visible]: special tokens whose text is shown           */
     uint32_t count_visible;

@@ -48,6 +48,7 @@ typedef struct cairn_scheduler_options {
     uint32_t slot_tokens_max;
     uint32_t batch_tokens; /* of the engine                                                         */
     uint32_t queue_max;
+    uint64_t *sessions;       /* uint64_t[CAIRN_SLOTS_MAX]: who used each slot last; the scheduler's thread */
     bool no_excerpts;         /* records hold no text of prompts                                            */
     cairn_recorder *recorder; /* --trace; NULL: nothing is recorded                                   */
     uint64_t flush_ns; /* after the last request: how long what is on its way to disk may take          */

@@ -70,6 +70,7 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
                                          .slot_tokens_max = o->engine->info.slot_tokens_max,
                                          .batch_tokens = o->engine->info.batch_tokens_max,
                                          .queue_max = o->queue_max,
+                                         .sessions = serve->sessions,
                                          .no_excerpts = o->no_excerpts,
                                          .recorder = o->recorder,
                                          .flush_ns = o->flush_ns,

@@ -33,6 +33,7 @@ struct cairn_serve {
     cairn_events *events;
     cairn_replies *replies; /* responses that may be continued by id                                    */
     atomic_uint_fast64_t next_id;
+    uint64_t sessions[CAIRN_SLOTS_MAX]; /* see cairn_job.session; the scheduler's thread                 */
     uint64_t id_salt; /* makes ids of this run differ from those of others                              */
     int64_t started_s;
     atomic_bool stopping;

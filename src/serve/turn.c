@@ -36,9 +36,23 @@ static void give_up(const cairn_scheduler_options *o, cairn_job *job, const cair
     }
 }
 
+/* The slot that the client names, else the one that its session used last: a hint. */
+static void prefer_slot(const cairn_scheduler_options *o, cairn_job *job)
+{
+    uint32_t preferred = 0;
+    for (uint32_t i = 0; i < o->slots && job->session != 0; i++) {
+        if (o->sessions[i] == job->session)
+            preferred = i + 1;
+    }
+    if (job->params.slot >= 0 && job->params.slot < (int64_t)o->slots)
+        preferred = (uint32_t)job->params.slot + 1;
+    job->prompt.slot_hint = preferred;
+}
+
 cairn_turn cairn_turn_begin(const cairn_scheduler_options *o, cairn_job *job)
 {
     cairn_error error = {0};
+    prefer_slot(o, job);
     if (!o->no_excerpts && !job->excerpt.there)
         cairn_excerpt_take(&job->excerpt, o->cache, o->vocab, &job->prompt);
     cairn_status status = cairn_cache_begin(o->cache, &job->prompt, &job->work.request, &error);
@@ -183,6 +197,7 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
                                  .recalled = job->recall.count_in_place,
                                  .excerpt = job->excerpt};
     cairn_history_add(o->history, &entry);
+    o->sessions[record.slot] = job->session;
     record_trace(o, job, &record, ending);
     if (ending == CAIRN_END_DONE && speak(o, job) == CAIRN_OK) {
         if (!cairn_job_has_next(job))
