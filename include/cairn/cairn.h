@@ -52,6 +52,16 @@ typedef struct cairn_cache_disk {
     void *io;                   /* a file table (src/base/io.h) for tests; NULL: the machine's files    */
 } cairn_cache_disk;
 
+/* A store that several servers share, so that each resumes what another has read. */
+typedef struct cairn_cache_shared {
+    const char *url;      /* redis://, http://, https://, s3://, file://: src/store/tier_shared.h         */
+    const uint8_t *key;   /* uint8_t[32]: encrypt what is stored; NULL: don't. Copied                    */
+    uint32_t ttl_s;       /* how long what is stored is good for; 0: a day                               */
+    uint64_t deadline_ns; /* how long a request waits for the store's answer; 0: a quarter of a second   */
+    uint64_t bytes_max;   /* file:// only: of the whole directory; 0: 20 GiB                             */
+    const char *s3_id, *s3_secret, *s3_token, *s3_region; /* NULL: not given                           */
+} cairn_cache_shared;
+
 typedef struct cairn_cache_options {
     uint64_t ram_bytes_max;        /* cap over everything the cache holds in memory, peaks included      */
     uint32_t grid_tokens;          /* 0: the engine's batch size                                         */
@@ -60,7 +70,8 @@ typedef struct cairn_cache_options {
     uint64_t map_bytes_min;        /* saved blocks from here on get pages of their own; 0: 1 MiB         */
     uint64_t (*now_ns)(void *ctx); /* monotonic; NULL: the system's                                 */
     void *now_ctx;
-    const cairn_cache_disk *disk; /* borrowed for the call; NULL: keep nothing on disk                 */
+    const cairn_cache_disk *disk;     /* borrowed for the call; NULL: keep nothing on disk             */
+    const cairn_cache_shared *shared; /* borrowed for the call; NULL: share nothing                    */
 } cairn_cache_options;
 
 typedef enum cairn_phase {
@@ -90,6 +101,21 @@ typedef struct cairn_cache_disk_stats {
     bool waiting;           /* something is on its way to disk, or the disk is given a rest             */
     uint64_t due_ns;        /* when cairn_cache_idle is to be called again: ns from now; 0: no need     */
 } cairn_cache_disk_stats;
+
+/* The shared tier. All 0 when there is none. */
+typedef struct cairn_cache_shared_stats {
+    bool on, works;        /* works: its last use did                                        */
+    uint64_t asked, found; /* requests it was asked for; those it had something for          */
+    uint64_t dearer, late; /* reading was faster; it took too long                           */
+    uint64_t fetched, fetched_bytes, fetch_failures; /* blobs that came; that did not                     */
+    uint64_t sent, sent_bytes, sent_points, known;   /* known: it had them already                        */
+    uint64_t dropped; /* paths that were gone before all of them was sent               */
+    uint64_t failures, timeouts, damaged, full, spared; /* spared: not asked, soon after a failure         */
+    double bytes_second; /* what it gives, as measured                                     */
+    cairn_error last_error;
+    bool waiting;    /* something is to be sent                                                          */
+    uint64_t due_ns; /* when cairn_cache_idle is to be called again: ns from now; 0: no need             */
+} cairn_cache_shared_stats;
 
 /*
  * Make a cache over an engine. Where the disk's directory can't be used the cache is made without it:
@@ -136,8 +162,9 @@ void cairn_cache_end(cairn_cache *cache, cairn_request *request, cairn_ending en
 bool cairn_cache_idle(cairn_cache *cache);
 /* The same until all is on disk or `timeout_ns` has passed: before the program ends. Gives true when all is. */
 bool cairn_cache_flush(cairn_cache *cache, uint64_t timeout_ns);
-/* How the disk tier does. */
+/* How the disk tier does, and the shared one. */
 void cairn_cache_disk_stats_get(const cairn_cache *cache, cairn_cache_disk_stats *ret_stats);
+void cairn_cache_shared_stats_get(const cairn_cache *cache, cairn_cache_shared_stats *ret_stats);
 
 /* Where the request is now. */
 cairn_phase cairn_request_phase(const cairn_request *request);

@@ -206,6 +206,31 @@ static void keeper_open(cairn_cache *cache)
     } /* else the cache goes on without */
 }
 
+/* The shared tier, likewise. */
+static cairn_status sharer_open(cairn_cache *cache, cairn_error *reterr)
+{
+    const cairn_cache_shared *shared = cache->options.shared;
+    cache->options.shared = NULL; /* was borrowed for this call */
+    if (shared == NULL || cache->options.off) {
+        return CAIRN_OK;
+    }
+    uint64_t buffers = cairn_sharer_buffer_bytes(cache->engine);
+    if (buffers > cache->options.ram_bytes_max / 2) {
+        (void)cairn_error_set(&cache->sharer_error, CAIRN_NOSPACE, "cache: shared",
+                              "its buffers need %llu MiB, more than half of the memory for the cache",
+                              (unsigned long long)(buffers >> 20));
+        return CAIRN_OK; /* the cache goes on without */
+    }
+    cairn_status status = cairn_sharer_new(cache, shared, &cache->sharer, reterr);
+    if (status == CAIRN_INVALID || status == CAIRN_UNSUPPORTED) {
+        return status; /* no such store can be meant: that is the caller's mistake */
+    }
+    if (status != CAIRN_OK && reterr != NULL) {
+        cache->sharer_error = *reterr;
+    }
+    return CAIRN_OK;
+}
+
 static cairn_status build(cairn_cache *cache, cairn_error *reterr)
 {
     uint32_t slots = cache->engine->info.slots;
@@ -228,6 +253,10 @@ static cairn_status build(cairn_cache *cache, cairn_error *reterr)
         return cairn_error_set(reterr, CAIRN_NOMEM, "cache: new", NULL);
     }
     keeper_open(cache);
+    status = sharer_open(cache, reterr);
+    if (status != CAIRN_OK) {
+        return status;
+    }
     cache->own_bytes = cache->heap.bytes - cairn_tier_ram_table_bytes(cache->ram);
     cache->fixed_bytes = cache->heap.bytes;
     uint64_t sixteenth = cache->options.ram_bytes_max / 16;
@@ -274,6 +303,7 @@ void cairn_cache_free(cairn_cache *cache)
     for (uint32_t i = 0; cache->active != NULL && i < slots; i++) {
         CAIRN_ASSERT(cache->active[i] == NULL);
     }
+    cairn_sharer_free(cache->sharer);
     cairn_keeper_free(cache->keeper);
     cairn_core_free(cache->core);
     cairn_tier_ram_free(cache->ram);
@@ -313,6 +343,9 @@ cairn_status cairn_cache_forget(cairn_cache *cache, const cairn_namespace *space
     }
     if (cache->keeper != NULL) {
         cairn_keeper_forget(cache->keeper, space);
+    }
+    if (cache->sharer != NULL) {
+        cairn_sharer_forget(cache->sharer);
     }
     return cairn_cache_tell_drops(cache, &event, reterr);
 }

@@ -89,6 +89,9 @@ static cairn_status after_piece(cairn_request *request, const cairn_piece *piece
         if (request->cache->keeper != NULL) {
             cairn_keeper_saw_read(request->cache->keeper, piece->count, share_ns);
         }
+        if (request->cache->sharer != NULL) {
+            cairn_sharer_saw_read(request->cache->sharer, piece->count, share_ns);
+        }
     } else {
         request->answer_next++;
         cairn_record_answered(request, cost_ns);

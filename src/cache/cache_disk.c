@@ -59,18 +59,34 @@ void cairn_request_fetch_end(cairn_request *request)
 bool cairn_cache_idle(cairn_cache *cache)
 {
     uint64_t round = 1 + cairn_cache_now_ns(cache) / ROUND_NS;
-    return cairn_tier_ram_tend(cache->ram, round) || cairn_heap_warm(&cache->heap) ||
-           (cache->keeper != NULL && cairn_keeper_work(cache->keeper));
-}
-
-bool cairn_cache_flush(cairn_cache *cache, uint64_t timeout_ns)
-{
-    if (cache->keeper == NULL) {
+    if (cairn_tier_ram_tend(cache->ram, round) || cairn_heap_warm(&cache->heap)) {
         return true;
     }
-    cairn_counts_write(cache);
+    bool keeps = cache->keeper != NULL && cairn_keeper_work(cache->keeper);
+    bool shares = cache->sharer != NULL && cairn_sharer_work(cache->sharer);
+    return keeps || shares;
+}
+
+/* Hand over and wait until the store has everything, or rests after a failure, or time is up. */
+static bool flush_shared(cairn_cache *cache, uint64_t until_ns)
+{
     const cairn_clock *clock = cairn_clock_system();
-    uint64_t until_ns = cairn_clock_now_ns(clock) + timeout_ns;
+    for (uint64_t now_ns = 0; (now_ns = cairn_clock_now_ns(clock)) < until_ns;) {
+        if (cairn_sharer_work(cache->sharer)) {
+            continue;
+        }
+        if (!cairn_sharer_sending(cache->sharer)) {
+            return !cairn_sharer_noted(cache->sharer);
+        }
+        cairn_sharer_wait(cache->sharer, now_ns + WAIT_NS < until_ns ? now_ns + WAIT_NS : until_ns);
+    }
+    return false;
+}
+
+static bool flush_disk(cairn_cache *cache, uint64_t until_ns)
+{
+    const cairn_clock *clock = cairn_clock_system();
+    cairn_counts_write(cache);
     for (uint64_t now_ns = 0; (now_ns = cairn_clock_now_ns(clock)) < until_ns;) {
         if (cairn_keeper_work(cache->keeper)) {
             continue;
@@ -81,6 +97,15 @@ bool cairn_cache_flush(cairn_cache *cache, uint64_t timeout_ns)
         cairn_keeper_wait(cache->keeper, now_ns + WAIT_NS < until_ns ? now_ns + WAIT_NS : until_ns);
     }
     return false;
+}
+
+/* The disk first: it is nearer, and what it has survives. */
+bool cairn_cache_flush(cairn_cache *cache, uint64_t timeout_ns)
+{
+    uint64_t until_ns = cairn_clock_now_ns(cairn_clock_system()) + timeout_ns;
+    bool kept = cache->keeper == NULL || flush_disk(cache, until_ns);
+    bool shared = cache->sharer == NULL || flush_shared(cache, until_ns);
+    return kept && shared;
 }
 
 void cairn_cache_disk_stats_get(const cairn_cache *cache, cairn_cache_disk_stats *ret_stats)

@@ -8,12 +8,14 @@
  *   cache.c          new, free, stats, verify
  *   cache_request.c  begin, step, push, end
  *   cache_disk.c     the disk tier: before a request is planned, and when there is nothing to do
+ *   cache_shared.c   the same for the store that servers share
  *   cache_actions.c  carries a request's list out, up to its next READ or READY
  *   cache_batch.c    the pieces of one step, decoded together; what to do when that fails
  *   cache_look.c     the tree of known paths, for those who watch
  *   cache_record.c   what a request reused and why, counted where it happens
  *   mover.c          bytes between engine and tier
  *   keeper.c         what slots hold, to disk; keeper_fetch.c: back, before a request is planned
+ *   sharer.c         the same with the shared store
  *
  * Owner    a request belongs to its cache until it is ended, then to the caller
  * Thread   the thread that owns the engine
@@ -25,6 +27,7 @@
 
 #include "cache/keeper.h"
 #include "cache/mover.h"
+#include "cache/sharer.h"
 #include "cairn/cairn.h"
 #include "core/core.h"
 #include "store/heap.h"
@@ -59,6 +62,8 @@ struct cairn_cache {
     void *counts_io;        /* cairn_io of the learned counts' file; NULL: they are not kept               */
     char counts_path[1024]; /* its name                                                                */
     uint64_t counts_requests; /* totals.requests when it was written last                                */
+    cairn_sharer *sharer;     /* NULL: nothing is shared                                             */
+    cairn_error sharer_error; /* why there is none although one was asked for                       */
     cairn_error keeper_error; /* why there is none although one was asked for                            */
     uint32_t fetching; /* requests that wait for blobs from disk, and have no slot yet                */
     cairn_cache_sink sink;
@@ -105,6 +110,10 @@ struct cairn_request {
 
     cairn_fetch fetch; /* blobs from disk that its plan waits for                                       */
     bool fetches;      /* it is one of cache->fetching                                                  */
+    cairn_share share; /* what the shared store is asked for                                        */
+    bool shares;       /* it is one of cache->fetching for that                                     */
+    bool from_shared;  /* some came                                                               */
+    uint64_t share_ns; /* when that began                                                         */
     bool from_disk;    /* some of them came: what it resumes from memory was on disk                    */
 
     cairn_token *answer; /* tokens pushed so far: replayed when the slot is lost by another's fault      */
@@ -157,6 +166,15 @@ bool cairn_request_seek(cairn_request *request);
 bool cairn_request_fetch(cairn_request *request, bool wait);
 /* Give up what is not fetched yet. */
 void cairn_request_fetch_end(cairn_request *request);
+
+/* --- cache_shared.c --------------------------------------------------------------------------------------- */
+
+/* Ask the shared store for more than memory and disk have. True: it is under way, see cairn_request_share_step. */
+bool cairn_request_share(cairn_request *request);
+/* See what has come; with `wait` a moment is waited. Gives false when it can be planned. */
+bool cairn_request_share_step(cairn_request *request, bool wait);
+/* Give up what has not come. */
+void cairn_request_share_end(cairn_request *request);
 
 /* --- cache_actions.c -------------------------------------------------------------------------------------- */
 

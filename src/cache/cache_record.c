@@ -21,8 +21,10 @@ void cairn_record_decision(cairn_request *request)
     record->prompt_tokens = decision->prompt_tokens;
     record->divergence = decision->divergence;
     record->least = decision->least;
-    bool was_on_disk = request->from_disk && decision->source == CAIRN_SOURCE_RAM;
-    record->source = was_on_disk ? CAIRN_SOURCE_DISK : decision->source;
+    record->source = decision->source;
+    if (decision->source == CAIRN_SOURCE_RAM && (request->from_shared || request->from_disk)) {
+        record->source = request->from_shared ? CAIRN_SOURCE_SHARED : CAIRN_SOURCE_DISK;
+    }
     record->slot = decision->slot;
     record->reason = decision->reason;
     record->reason_position = decision->reason_position;

@@ -62,6 +62,9 @@ static void finish(cairn_request *request, cairn_ending ending)
         cairn_keeper_saw_read(cache->keeper, request->record.read, request->record.read_ns);
         cairn_keeper_note(cache->keeper, request->slot);
     }
+    if (cache->sharer != NULL) {
+        cairn_sharer_note(cache->sharer, request->slot);
+    }
 }
 
 /* The shortest length to which the slot can be cut now without a state; UINT32_MAX: it can't be cut. */
@@ -171,7 +174,7 @@ cairn_status cairn_cache_begin(cairn_cache *cache, const cairn_prompt *prompt, c
     request->todo = request->few;
     request->todo_room = CAIRN_CACHE_ACTIONS_MIN;
     status = slot_awaits(cache, reterr);
-    if (status == CAIRN_OK && !cairn_request_seek(request)) {
+    if (status == CAIRN_OK && !cairn_request_seek(request) && !cairn_request_share(request)) {
         status = plan_first(request, reterr);
     }
     if (status != CAIRN_OK) {
@@ -190,6 +193,7 @@ void cairn_cache_end(cairn_cache *cache, cairn_request *request, cairn_ending en
         return;
     }
     cairn_request_fetch_end(request);
+    cairn_request_share_end(request);
     finish(request, ending);
     cache->totals.states_taken += request->record.states_taken;
     cache->totals.states_skipped += request->record.states_skipped;
@@ -224,9 +228,10 @@ static cairn_status restore_step(cairn_request *request, bool wait, bool *ret_re
 {
     cairn_error error;
     uint64_t moved_bytes = request->record.moved_bytes;
-    if (request->fetches) {
+    if (request->fetches || request->shares) {
         *ret_reads = false;
-        bool more = cairn_request_fetch(request, wait);
+        bool more = request->fetches ? cairn_request_fetch(request, wait) || cairn_request_share(request)
+                                     : cairn_request_share_step(request, wait);
         cairn_status planned = more ? CAIRN_OK : plan_first(request, &error);
         return planned == CAIRN_OK ? CAIRN_OK : cairn_request_fail(request, &error, reterr);
     }
@@ -244,6 +249,9 @@ cairn_status cairn_cache_step(cairn_cache *cache, cairn_request *const *requests
     cache->steps++;
     if (cache->keeper != NULL) { /* what the step before gave is with the clients now */
         cairn_keeper_behind(cache->keeper);
+    }
+    if (cache->sharer != NULL) {
+        cairn_sharer_behind(cache->sharer);
     }
     for (uint32_t i = 0; i < count; i++) {
         cairn_request *request = requests[i];

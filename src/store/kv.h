@@ -57,6 +57,7 @@ typedef struct cairn_kv_ops {
 /* The head of every driver; a driver's own struct begins with it. */
 struct cairn_kv {
     const cairn_kv_ops *ops;
+    uint64_t reconnects; /* to stores that may lose all they have when they restart                       */
 };
 
 #endif

@@ -309,5 +309,6 @@ cairn_status cairn_redis_node_open(cairn_redis_node *node, const cairn_redis_log
     if (status == CAIRN_OK && (login->password != NULL || login->database != 0)) {
         status = log_in(node, login, until_ns, reterr);
     }
+    node->used = node->used || status == CAIRN_OK;
     return status;
 }

@@ -34,6 +34,7 @@ typedef struct cairn_redis_node {
     int port;
     redisContext *link; /* NULL: not connected                                                           */
     uint32_t awaited;   /* answers that are still to come                                                */
+    bool used;          /* it was connected before                                                     */
     bool flushed;       /* nothing is to be sent                                                         */
 } cairn_redis_node;
 

@@ -115,7 +115,7 @@ uint64_t cairn_shared_head_room(const cairn_shared_part *part)
     uint64_t pieces = (part->payload_bytes + CAIRN_BLOB_PIECE_BYTES - 1) / CAIRN_BLOB_PIECE_BYTES;
     uint64_t tokens = part->end - part->begin; /* a mark and a run each, at most */
     return CAIRN_BLOB_FIXED_BYTES + tokens * (CAIRN_BLOB_MARK_BYTES + sizeof(cairn_blob_run)) +
-           16 * (pieces + 1) + CAIRN_SHARED_TAG_BYTES;
+           16 * (pieces + 2) + CAIRN_SHARED_TAG_BYTES;
 }
 
 size_t cairn_shared_point_bytes(uint32_t count_parts)

@@ -26,7 +26,7 @@ static cairn_status batch_get(cairn_shared *shared, cairn_kv_item *items, uint32
         return status;
     }
     status = kv->ops->get(kv, items, count, until_ns, &error);
-    cairn_shared_leave(shared, status, &error);
+    cairn_shared_leave(shared, CAIRN_SHARED_READING, status, &error);
     if (status != CAIRN_OK && reterr != NULL) {
         *reterr = error;
     }
@@ -40,7 +40,8 @@ void cairn_shared_point_drop(cairn_shared *shared, const char *key, uint64_t unt
     cairn_kv_item item = {0};
     memcpy(item.key, key, sizeof item.key);
     if (cairn_shared_enter(shared, NULL) == CAIRN_OK) {
-        cairn_shared_leave(shared, kv->ops->drop(kv, &item, 1, until_ns, &error), &error);
+        cairn_shared_leave(shared, CAIRN_SHARED_READING, kv->ops->drop(kv, &item, 1, until_ns, &error),
+                           &error);
     }
 }
 
@@ -73,7 +74,7 @@ cairn_status cairn_shared_ask(cairn_shared *shared, const char (*keys)[CAIRN_KV_
         memcpy(items[i].key, keys[i], sizeof items[i].key);
     }
     status = kv->ops->exists(kv, items, count, until_ns, &error);
-    cairn_shared_leave(shared, status, &error);
+    cairn_shared_leave(shared, CAIRN_SHARED_READING, status, &error);
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
         ret_there[i] = items[i].status == CAIRN_OK;
     }
@@ -151,9 +152,8 @@ static cairn_status head_check(cairn_shared *shared, const cairn_shared_space *s
     }
     cairn_blob_name(&head->meta, name);
     bool sealed = (head->meta.flags & CAIRN_BLOB_ENCRYPTED) != 0;
-    bool same = strcmp(name, part->name) == 0 && head->meta.payload_bytes == part->payload_bytes &&
-                head->meta.begin == part->begin && head->meta.end == part->end &&
-                sealed == shared->encrypted &&
+    bool same = strcmp(name, part->name) == 0 && head->meta.begin == part->begin &&
+                head->meta.end == part->end && sealed == shared->encrypted &&
                 memcmp(head->meta.space.bytes, space->shown.bytes, CAIRN_NAMESPACE_BYTES) == 0 &&
                 memcmp(head->meta.fingerprint, space->fingerprint, CAIRN_FINGERPRINT_BYTES) == 0;
     return same ? CAIRN_OK : cairn_error_set(reterr, CAIRN_CORRUPT, where_get, "a head of another blob");

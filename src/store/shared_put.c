@@ -35,7 +35,7 @@ static cairn_status batch_put(cairn_shared *shared, cairn_kv_item *items, uint32
         return status;
     }
     status = kv->ops->put(kv, items, count, shared->ttl_s, until_ns, &error);
-    cairn_shared_leave(shared, status, &error);
+    cairn_shared_leave(shared, CAIRN_SHARED_WRITING, status, &error);
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
         if (items[i].status != CAIRN_OK) {
             status = cairn_error_set(&error, items[i].status, where_put,
@@ -128,7 +128,7 @@ static bool head_there(put_work *work, uint64_t until_ns)
         return false;
     }
     cairn_status status = kv->ops->exists(kv, &item, 1, until_ns, &error);
-    cairn_shared_leave(shared, status, &error);
+    cairn_shared_leave(shared, CAIRN_SHARED_WRITING, status, &error);
     return status == CAIRN_OK && item.status == CAIRN_OK;
 }
 

@@ -288,6 +288,7 @@ static cairn_status round_send(redis_batch *batch, uint64_t until_ns, bool *ret_
         }
         cairn_redis_node *node = &redis->nodes[item->driver[1]];
         *ret_reused = *ret_reused || (node->link != NULL && node->awaited == 0);
+        redis->kv.reconnects += node->link == NULL && node->used ? 1 : 0;
         cairn_status status = cairn_redis_node_open(node, &redis->login, until_ns, reterr);
         if (status == CAIRN_OK && item->driver[0] == WAIT_ASKING) {
             status = cairn_redis_node_queue(node, 1, asking, NULL, reterr);

@@ -123,12 +123,15 @@ cairn_status cairn_shared_enter(cairn_shared *shared, cairn_error *reterr)
                : cairn_error_set(reterr, status, "store/shared: ask", "left alone after a failure");
 }
 
-void cairn_shared_leave(cairn_shared *shared, cairn_status status, const cairn_error *error)
+void cairn_shared_leave(cairn_shared *shared, cairn_shared_side side, cairn_status status,
+                        const cairn_error *error)
 {
     uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
     (void)pthread_mutex_lock(&shared->lock);
     if (status == CAIRN_OK) {
         shared->stats.broken = 0;
+        shared->stats.reconnects =
+            side == CAIRN_SHARED_WRITING ? shared->kv[side]->reconnects : shared->stats.reconnects;
     } else if (status != CAIRN_NOMEM && status != CAIRN_BUSY) {
         uint32_t doublings = shared->stats.broken < 8 ? shared->stats.broken : 8;
         uint64_t rest_ns = REST_NS_MIN << doublings;

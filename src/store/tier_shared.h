@@ -54,7 +54,8 @@ typedef struct cairn_shared_stats {
     uint64_t loaded_bytes, load_ns;
     uint64_t puts, put_bytes, points_put, puts_known; /* known: the store had the blob already             */
     uint64_t failures, timeouts, damaged, full, refused_while_open;
-    uint32_t broken; /* failures in a row: 0 when the store works                                  */
+    uint64_t reconnects; /* of the writing side: when it grows, the store may have been emptied             */
+    uint32_t broken;     /* failures in a row: 0 when the store works                                  */
     cairn_error last_error;
 } cairn_shared_stats;
 

@@ -29,7 +29,8 @@ const uint8_t *cairn_shared_key(const cairn_shared *shared);
 
 /* May the store be asked now? CAIRN_BUSY: not yet. What came of it is then told to leave. */
 CAIRN_MUST_CHECK cairn_status cairn_shared_enter(cairn_shared *shared, cairn_error *reterr);
-void cairn_shared_leave(cairn_shared *shared, cairn_status status, const cairn_error *error);
+void cairn_shared_leave(cairn_shared *shared, cairn_shared_side side, cairn_status status,
+                        const cairn_error *error);
 
 /* Count something: a counter of stats. trouble also keeps the error. */
 void cairn_shared_count(cairn_shared *shared, uint64_t *counter, uint64_t by);

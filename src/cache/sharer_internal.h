@@ -1,0 +1,161 @@
+/*
+ * sharer_internal - shared by the sharer's files. Nobody else includes it.
+ *
+ *   sharer.c          life, counting, what is known to be in the store
+ *   sharer_out.c      what slots hold, piece by piece, into jobs (engine's thread)
+ *   sharer_send.c     jobs to the store (sender thread)
+ *   sharer_in.c       a request's way: candidates, adopting, taking what has come (engine's thread)
+ *   sharer_receive.c  asks and loads (receiver thread)
+ */
+#ifndef CAIRN_CACHE_SHARER_INTERNAL_H
+#define CAIRN_CACHE_SHARER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "cache/cache_internal.h"
+#include "cache/sharer.h"
+#include "store/tier_shared.h"
+
+enum {
+    SHARER_JOBS = 2,         /* copies on their way out                                               */
+    SHARER_LOADS = 2,        /* and in                                                                */
+    SHARER_KEYS_MAX = 512,   /* points that one request asks for                                      */
+    SHARER_TRIES = 3,        /* points that are looked at before the store has nothing                 */
+    SHARER_STATES_MAX = 64,  /* of one path                                                           */
+    SHARER_KNOWN = 8192,     /* names that are known to be in the store                               */
+    SHARER_PART_BESIDE = 10, /* beside requests one part in so many goes into copying                 */
+    SHARER_GAIN_TOKENS = 64, /* less isn't worth a question                                           */
+    SHARER_SAVING_MS = 100   /* states that save less and mark nothing stay at home                   */
+};
+
+/* Phases of all that is handed from thread to thread. LEFT: nobody wants it any more. */
+typedef enum sharer_phase { SHARER_FREE, SHARER_READY, SHARER_RUNNING, SHARER_DONE } sharer_phase;
+
+/* One blob or point on its way out. Filled by the engine's thread while FREE. */
+typedef struct sharer_job {
+    sharer_phase phase;
+    uint64_t order; /* jobs are sent in the order in which they were handed over                         */
+    uint32_t slot;
+    bool is_point;
+    bool anew; /* the store had it, and will have forgotten it before long                                */
+    cairn_status status;
+    uint64_t name; /* of blob or point, for what is known                                                 */
+    cairn_shared_space space;
+    cairn_blob_meta meta;
+    cairn_token *tokens; /* cairn_token[slot_tokens_max], the path up to meta.end                          */
+    cairn_blob_run runs[CAIRN_SHARER_BLOCK_TOKENS];
+    uint8_t (*marks)[CAIRN_BLOB_MARK_BYTES]; /* uint8_t[BLOCK][8]                                         */
+    uint8_t *payload;                        /* uint8_t[payload_room]                                    */
+    cairn_shared_point point; /* its parts are cairn_shared_part[parts_room], the job's                     */
+} sharer_job;
+
+/* One point that a request might resume from. */
+typedef struct sharer_candidate {
+    uint32_t position;
+    uint8_t provenance;
+    uint64_t cut_digest; /* that it must have; 0: any                                                     */
+    cairn_path_digest path;
+} sharer_candidate;
+
+/* One request's question. Filled by the engine's thread while FREE, then the receiver's until DONE. */
+typedef struct sharer_ask {
+    sharer_phase phase;
+    bool left;        /* the request is gone: free it when nobody works on it                             */
+    uint32_t running; /* loads of it that the receiver has in hand                                        */
+    uint64_t until_ns;
+    uint32_t resume;
+    double read_ns_token;
+    cairn_shared_space space;
+    uint32_t count; /* candidates, deepest first                                                          */
+    sharer_candidate candidates[SHARER_KEYS_MAX];
+    char keys[SHARER_KEYS_MAX][CAIRN_KV_KEY_BYTES];
+    /* The answer. */
+    cairn_status status;
+    uint32_t found;           /* its candidate                                                          */
+    cairn_shared_point point; /* its parts are cairn_shared_part[parts_room], the ask's                   */
+    uint32_t count_heads;     /* of the state, and of the rows beyond `resume`                          */
+    uint32_t *head_parts;     /* uint32_t[parts_room]: whose they are                                   */
+    cairn_shared_head *heads; /* cairn_shared_head[parts_room], the first count_heads are the receiver's   */
+    uint64_t expected_ns;     /* that their bytes will take                                             */
+    bool dearer;              /* there was something, and reading is faster                            */
+} sharer_ask;
+
+/* One blob on its way in. */
+typedef struct sharer_load {
+    sharer_phase phase;
+    sharer_ask *ask;
+    uint32_t head;
+    uint64_t order, until_ns;
+    cairn_status status;
+    uint8_t *payload; /* uint8_t[payload_room]                                                            */
+} sharer_load;
+
+/* How far a slot's path is handed over. */
+typedef struct sharer_slot {
+    bool noted;
+    uint32_t next_block;
+    uint32_t seen_end; /* of the path that is not handed over to its end; 0: none                          */
+    cairn_path_digest seen_path;
+} sharer_slot;
+
+/* A name that is in the store, and since when we know. */
+typedef struct sharer_known {
+    uint64_t name;
+    uint64_t since_s;
+} sharer_known;
+
+typedef enum sharer_knows { SHARER_UNKNOWN, SHARER_KNOWN_NOW, SHARER_KNOWN_OLD } sharer_knows;
+
+struct cairn_sharer {
+    cairn_cache *cache;
+    cairn_mem *mem;
+    cairn_shared *shared;
+    uint64_t deadline_ns; /* of one question                                                             */
+    uint32_t ttl_s;
+    uint64_t payload_room;
+    uint32_t tokens_room, parts_room, slots;
+    double read_ns_token;
+    /* The engine's thread's own. */
+    sharer_slot *slot;   /* sharer_slot[slots]                                                              */
+    cairn_token *tokens; /* cairn_token[tokens_room]: the path in hand                                     */
+    uint32_t *positions; /* uint32_t[digests_room]                                                        */
+    cairn_path_digest *digests;
+    uint32_t digests_room;
+    cairn_shared_space space;
+    sharer_known *known; /* sharer_known[SHARER_KNOWN]                                                    */
+    uint64_t behind_ns;  /* beside requests nothing is done before; by the cache's clock                 */
+    uint64_t retry_ns;   /* nothing is sent before                                                       */
+    uint64_t reconnects; /* of the store, as seen last                                                   */
+    uint64_t orders;     /* jobs and loads so far                                                        */
+
+    pthread_t sender, receiver;
+    bool sender_runs, receiver_runs;
+    pthread_mutex_t lock; /* over phases and what follows                                                */
+    pthread_cond_t wake_sender, wake_receiver;
+    pthread_cond_t done;
+    bool stop;
+    sharer_job jobs[SHARER_JOBS];
+    sharer_load loads[SHARER_LOADS];
+    sharer_ask *asks; /* sharer_ask[slots]                                                               */
+    cairn_cache_shared_stats stats;
+};
+
+/* sharer.c: is a blob or point with this name in the store? The engine's thread asks and learns. */
+sharer_knows cairn_sharer_knows(const cairn_sharer *sharer, uint64_t name);
+void cairn_sharer_learn(cairn_sharer *sharer, uint64_t name);
+/* A name as a number, from its hexadecimal digits. */
+uint64_t cairn_sharer_name(const char *digits);
+/* Add to a counter of stats. */
+void cairn_sharer_count(cairn_sharer *sharer, uint64_t *counter, uint64_t by);
+
+/* sharer_out.c: take back what the sender is done with. */
+void cairn_sharer_settle(cairn_sharer *sharer);
+
+/* The threads; ctx is the sharer. */
+void *cairn_sharer_sender(void *ctx);
+void *cairn_sharer_receiver(void *ctx);
+
+/* sharer_receive.c: give back what an ask's answer holds. The lock isn't needed: nobody works on it. */
+void cairn_sharer_ask_clear(cairn_sharer *sharer, sharer_ask *ask);
+
+#endif

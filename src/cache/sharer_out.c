@@ -1,0 +1,461 @@
+/*
+ * sharer_out - what a slot holds, piece by piece, into the sender's jobs: blocks of rows, states, then points.
+ *
+ *   | block | block | block | rest |        blocks begin at multiples of BLOCK, so that the same path gives the same
+ *   *       *                     *         blobs whichever server read it
+ *   point   point                 point     written when the state and all blocks before it are known to be there
+ *
+ * The engine's thread copies; everything that takes time besides is the sender's.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "cache/sharer_internal.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum { REST_S = 1, REST_BUSY_S = 5, REST_FULL_S = 30 };
+
+/* What came of one attempt to hand something over. */
+typedef enum out_result {
+    OUT_STARTED, /* a job was used                                                                       */
+    OUT_THERE,   /* it is in the store, or can't be sent                                                 */
+    OUT_COMES,   /* it is on its way                                                                     */
+    OUT_LACKS    /* a part of it is not there                                                            */
+} out_result;
+
+/* --- jobs ----------------------------------------------------------------------------------------------------- */
+
+void cairn_sharer_note(cairn_sharer *sharer, uint32_t slot)
+{
+    sharer->slot[slot].noted = true;
+    sharer->slot[slot].next_block = 0;
+}
+
+void cairn_sharer_settle(cairn_sharer *sharer)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    cairn_shared_stats store;
+    cairn_shared_stats_get(sharer->shared, &store);
+    if (store.reconnects != sharer->reconnects) { /* a store that restarted may have nothing any more */
+        sharer->reconnects = store.reconnects;
+        memset(sharer->known, 0, SHARER_KNOWN * sizeof *sharer->known);
+    }
+    for (int i = 0; i < SHARER_JOBS; i++) {
+        sharer_job *job = &sharer->jobs[i];
+        (void)pthread_mutex_lock(&sharer->lock);
+        bool done = job->phase == SHARER_DONE;
+        job->phase = done ? SHARER_FREE : job->phase;
+        (void)pthread_mutex_unlock(&sharer->lock);
+        if (!done) {
+            continue;
+        }
+        if (job->status == CAIRN_OK) {
+            cairn_sharer_learn(sharer, job->name);
+        } else { /* looked at again after a rest */
+            sharer->retry_ns = now_ns + (job->status == CAIRN_NOSPACE ? REST_FULL_S
+                                         : job->status == CAIRN_BUSY  ? REST_BUSY_S
+                                                                      : REST_S) *
+                                            SECOND_NS;
+            cairn_sharer_note(sharer, job->slot);
+        }
+    }
+}
+
+/* A job that may be filled; NULL: all are in use, or the store is given a rest. */
+static sharer_job *job_take(cairn_sharer *sharer)
+{
+    sharer_job *found = NULL;
+    if (cairn_clock_now_ns(cairn_clock_system()) < sharer->retry_ns) {
+        return NULL;
+    }
+    (void)pthread_mutex_lock(&sharer->lock);
+    for (int i = 0; i < SHARER_JOBS && found == NULL; i++) {
+        found = sharer->jobs[i].phase == SHARER_FREE ? &sharer->jobs[i] : NULL;
+    }
+    (void)pthread_mutex_unlock(&sharer->lock);
+    return found;
+}
+
+static bool on_its_way(cairn_sharer *sharer, uint64_t name)
+{
+    bool found = false;
+    (void)pthread_mutex_lock(&sharer->lock);
+    for (int i = 0; i < SHARER_JOBS && !found; i++) {
+        found = sharer->jobs[i].phase != SHARER_FREE && sharer->jobs[i].name == name;
+    }
+    (void)pthread_mutex_unlock(&sharer->lock);
+    return found;
+}
+
+static void job_start(cairn_sharer *sharer, uint32_t slot, uint64_t name, sharer_job *job)
+{
+    job->slot = slot;
+    job->name = name;
+    job->anew = cairn_sharer_knows(sharer, name) == SHARER_KNOWN_OLD;
+    job->space = sharer->space;
+    (void)pthread_mutex_lock(&sharer->lock);
+    job->order = ++sharer->orders;
+    job->phase = SHARER_READY;
+    (void)pthread_cond_signal(&sharer->wake_sender);
+    (void)pthread_mutex_unlock(&sharer->lock);
+}
+
+/* --- the path in hand ----------------------------------------------------------------------------------------- */
+
+static uint32_t path_blocks(const cairn_core_slot_path *path)
+{
+    return (path->length + CAIRN_SHARER_BLOCK_TOKENS - 1) / CAIRN_SHARER_BLOCK_TOKENS;
+}
+
+/* The slot's path: tokens, and digests at the blocks' borders and at its end. False: nothing to share. */
+static bool path_load(cairn_sharer *sharer, uint32_t slot, cairn_core_slot_path *path)
+{
+    cairn_cache *cache = sharer->cache;
+    if (!cairn_core_slot_path_get(cache->core, slot, path) || path->length > sharer->tokens_room ||
+        cache->engine->ops->length(cache->engine, slot) != path->length) {
+        return false;
+    }
+    cairn_core_slot_tokens(cache->core, slot, sharer->tokens);
+    uint32_t blocks = path_blocks(path);
+    for (uint32_t i = 0; i < blocks; i++) {
+        sharer->positions[i] = i * CAIRN_SHARER_BLOCK_TOKENS;
+    }
+    sharer->positions[blocks] = path->length;
+    return cairn_shared_space_get(sharer->shared, &path->space, &sharer->space, NULL) == CAIRN_OK &&
+           cairn_path_digests(&sharer->space.root, sharer->tokens, path->length, sharer->positions,
+                              blocks + 1, sharer->digests, NULL) == CAIRN_OK;
+}
+
+/* Digest of the path in hand at one position. */
+static bool digest_at(cairn_sharer *sharer, uint32_t position, cairn_path_digest *ret_digest)
+{
+    return cairn_path_digests(&sharer->space.root, sharer->tokens, position, &position, 1, ret_digest,
+                              NULL) == CAIRN_OK;
+}
+
+/* What the slot held when it was looked at last was not handed over to its end, and is gone now: counted. */
+static void path_remember(cairn_sharer *sharer, uint32_t slot, uint32_t length)
+{
+    sharer_slot *kept = &sharer->slot[slot];
+    cairn_path_digest now;
+    if (kept->seen_end > 0 && (kept->seen_end > length || !digest_at(sharer, kept->seen_end, &now) ||
+                               !cairn_path_digest_equal(&now, &kept->seen_path))) {
+        cairn_sharer_count(sharer, &sharer->stats.dropped, 1);
+    }
+    kept->seen_end = length;
+    kept->seen_path = sharer->digests[(length + CAIRN_SHARER_BLOCK_TOKENS - 1) / CAIRN_SHARER_BLOCK_TOKENS];
+}
+
+/* --- rows ----------------------------------------------------------------------------------------------------- */
+
+/* Describe a block of the slot's rows, without its bytes. False: it can't be. */
+static bool block_describe(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
+                           uint32_t block, cairn_blob_run *runs, cairn_blob_meta *ret_meta)
+{
+    cairn_run found[CAIRN_SHARER_BLOCK_TOKENS];
+    uint32_t begin = block * CAIRN_SHARER_BLOCK_TOKENS, end = sharer->positions[block + 1];
+    uint32_t count =
+        cairn_core_slot_runs(sharer->cache->core, slot, begin, end, found, CAIRN_SHARER_BLOCK_TOKENS);
+    if (count == 0 || count > CAIRN_SHARER_BLOCK_TOKENS) {
+        return false;
+    }
+    *ret_meta = (cairn_blob_meta){.space = path->space,
+                                  .kind = CAIRN_BLOB_ROWS,
+                                  .begin = begin,
+                                  .end = end,
+                                  .count_runs = count,
+                                  .cut_digest = found[count - 1].digest,
+                                  .path_begin = sharer->digests[block],
+                                  .path_end = sharer->digests[block + 1],
+                                  .path_base = sharer->digests[block]};
+    for (uint32_t i = 0; i < count; i++) {
+        ret_meta->provenance = found[i].digest == 0 ? 1 : ret_meta->provenance;
+        if (runs != NULL) {
+            runs[i] = (cairn_blob_run){
+                .rows_end = found[i].rows_end, .cut = found[i].cut, .digest = found[i].digest};
+        }
+    }
+    return true;
+}
+
+static uint64_t blob_name(const cairn_sharer *sharer, const cairn_blob_meta *meta,
+                          cairn_shared_part *ret_part)
+{
+    cairn_shared_part_of(&sharer->space, meta, ret_part);
+    return cairn_sharer_name(ret_part->name);
+}
+
+static out_result block_out(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
+                            uint32_t block, sharer_job *job)
+{
+    cairn_engine *engine = sharer->cache->engine;
+    cairn_shared_part part;
+    if (!block_describe(sharer, slot, path, block, job->runs, &job->meta)) {
+        return OUT_THERE;
+    }
+    uint64_t name = blob_name(sharer, &job->meta, &part);
+    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name)) {
+        return OUT_THERE;
+    }
+    cairn_rows_size size = engine->ops->rows_size(engine, job->meta.begin, job->meta.end);
+    if (size.buffer_bytes == 0 || size.buffer_bytes > sharer->payload_room ||
+        engine->ops->rows_export(engine, slot, job->meta.begin, job->meta.end, job->payload,
+                                 sharer->payload_room, &job->meta.payload_bytes, NULL) != CAIRN_OK ||
+        job->meta.payload_bytes == 0) {
+        return OUT_THERE;
+    }
+    job->is_point = false;
+    memcpy(job->tokens, sharer->tokens, (size_t)job->meta.end * sizeof *job->tokens);
+    job_start(sharer, slot, name, job);
+    return OUT_STARTED;
+}
+
+/* --- states --------------------------------------------------------------------------------------------------- */
+
+/* The states worth sharing, deepest first, the one that only the slot has among them. */
+static uint32_t states_list(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
+                            cairn_core_path_state *states)
+{
+    const uint16_t always = CAIRN_BOUNDARY_SYSTEM_END | CAIRN_BOUNDARY_LAST_USER | CAIRN_BOUNDARY_OPENER |
+                            CAIRN_BOUNDARY_MARK | CAIRN_BOUNDARY_BRANCH;
+    cairn_core_path_state all[SHARER_STATES_MAX];
+    uint32_t count = 0, stored = cairn_core_slot_states(sharer->cache->core, slot, all, SHARER_STATES_MAX);
+    stored = stored < SHARER_STATES_MAX ? stored : SHARER_STATES_MAX;
+    if (path->state_set && (stored == 0 || all[0].position < path->length)) {
+        states[count++] = (cairn_core_path_state){.position = path->length,
+                                                  .decoded = path->decoded,
+                                                  .digest = path->digest,
+                                                  .boundary = {.position = path->length,
+                                                               .kinds = CAIRN_BOUNDARY_ANSWER_END,
+                                                               .role = CAIRN_ROLE_ASSISTANT}};
+    }
+    for (uint32_t i = 0; i < stored && count < SHARER_STATES_MAX; i++) {
+        if (i < 2 || (all[i].boundary.kinds & always) != 0 || all[i].saving_ms >= SHARER_SAVING_MS) {
+            states[count++] = all[i];
+        }
+    }
+    return count;
+}
+
+static bool state_describe(cairn_sharer *sharer, const cairn_core_slot_path *path,
+                           const cairn_core_path_state *state, cairn_blob_meta *ret_meta)
+{
+    uint32_t base = cairn_blob_base(CAIRN_BLOB_STATE, state->position, state->position);
+    *ret_meta = (cairn_blob_meta){.space = path->space,
+                                  .kind = CAIRN_BLOB_STATE,
+                                  .provenance = state->decoded ? 1 : 0,
+                                  .begin = state->position,
+                                  .end = state->position,
+                                  .cut_digest = state->digest,
+                                  .boundary = state->boundary};
+    bool fine = digest_at(sharer, state->position, &ret_meta->path_end) &&
+                digest_at(sharer, base, &ret_meta->path_base);
+    ret_meta->path_begin = ret_meta->path_end;
+    return fine;
+}
+
+/* Copy the state's bytes: from memory, or from the slot when only that has it. */
+static bool state_copy(cairn_sharer *sharer, uint32_t slot, const cairn_core_path_state *state,
+                       sharer_job *job)
+{
+    cairn_cache *cache = sharer->cache;
+    const uint8_t *bytes;
+    uint64_t size = 0;
+    if (state->blob == 0) {
+        size = cache->engine->ops->state_size(cache->engine, slot);
+        job->meta.payload_bytes = size;
+        return size > 0 && size <= sharer->payload_room &&
+               cache->engine->ops->state_get(cache->engine, slot, job->payload, size, NULL) == CAIRN_OK;
+    }
+    if (cairn_tier_ram_pin(cache->ram, state->blob, &bytes, &size, NULL) != CAIRN_OK) {
+        return false;
+    }
+    bool fits = size <= sharer->payload_room;
+    if (fits) {
+        memcpy(job->payload, bytes, size);
+        job->meta.payload_bytes = size;
+    }
+    cairn_tier_ram_unpin(cache->ram, state->blob);
+    return fits;
+}
+
+static out_result state_out(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
+                            const cairn_core_path_state *state, sharer_job *job)
+{
+    cairn_shared_part part;
+    if (!state_describe(sharer, path, state, &job->meta)) {
+        return OUT_THERE;
+    }
+    uint64_t name = blob_name(sharer, &job->meta, &part);
+    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name) ||
+        !state_copy(sharer, slot, state, job)) {
+        return OUT_THERE;
+    }
+    job->is_point = false;
+    job_start(sharer, slot, name, job);
+    return OUT_STARTED;
+}
+
+/* --- points --------------------------------------------------------------------------------------------------- */
+
+/* Is a part in the store? Its bytes' number is asked from the engine: it is the same wherever the blob was made. */
+static out_result part_there(cairn_sharer *sharer, uint64_t name)
+{
+    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW) {
+        return OUT_THERE;
+    }
+    return on_its_way(sharer, name) ? OUT_COMES : OUT_LACKS;
+}
+
+/* Fill the job's point with its parts, all of which must be in the store. */
+static out_result point_fill(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
+                             const cairn_core_path_state *state, uint64_t state_bytes, sharer_job *job)
+{
+    cairn_engine *engine = sharer->cache->engine;
+    cairn_shared_point *point = &job->point;
+    cairn_blob_meta meta;
+    if (!state_describe(sharer, path, state, &meta)) {
+        return OUT_LACKS;
+    }
+    meta.payload_bytes = state_bytes;
+    cairn_shared_part *parts = point->parts;
+    *point = (cairn_shared_point){.path = meta.path_end,
+                                  .position = state->position,
+                                  .provenance = meta.provenance,
+                                  .cut_digest = meta.cut_digest,
+                                  .count_parts = 1,
+                                  .parts = parts};
+    out_result result = part_there(sharer, blob_name(sharer, &meta, &parts[0]));
+    uint32_t blocks = engine->info.rows_move
+                          ? (state->position + CAIRN_SHARER_BLOCK_TOKENS - 1) / CAIRN_SHARER_BLOCK_TOKENS
+                          : 0;
+    for (uint32_t block = 0; block < blocks && result == OUT_THERE; block++) {
+        if (point->count_parts == sharer->parts_room ||
+            !block_describe(sharer, slot, path, block, NULL, &meta)) {
+            return OUT_LACKS;
+        }
+        meta.payload_bytes = engine->ops->rows_size(engine, meta.begin, meta.end).bytes;
+        result = part_there(sharer, blob_name(sharer, &meta, &parts[point->count_parts++]));
+    }
+    return result;
+}
+
+static out_result point_out(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
+                            const cairn_core_path_state *state, sharer_job *job)
+{
+    cairn_path_digest digest;
+    char key[CAIRN_KV_KEY_BYTES];
+    uint64_t bytes = 0;
+    if (!digest_at(sharer, state->position, &digest) ||
+        cairn_shared_point_key(&sharer->space, &digest, state->position, state->decoded ? 1 : 0, key) !=
+            CAIRN_OK) {
+        return OUT_THERE;
+    }
+    uint64_t name = cairn_sharer_name(key);
+    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name)) {
+        return OUT_THERE;
+    }
+    if (state->blob == 0) {
+        bytes = sharer->cache->engine->ops->state_size(sharer->cache->engine, slot);
+    } else if (!cairn_tier_ram_has(sharer->cache->ram, state->blob, &bytes)) {
+        return OUT_THERE;
+    }
+    out_result result = point_fill(sharer, slot, path, state, bytes, job);
+    if (result != OUT_THERE) {
+        return result;
+    }
+    job->is_point = true;
+    job_start(sharer, slot, name, job);
+    return OUT_STARTED;
+}
+
+/* --- work ----------------------------------------------------------------------------------------------------- */
+
+/* The next piece of what an idle slot holds. OUT_THERE: all of it is in the store, or on its way. */
+static out_result slot_out(cairn_sharer *sharer, uint32_t slot, sharer_job *job)
+{
+    cairn_core_slot_path path;
+    cairn_core_path_state states[SHARER_STATES_MAX];
+    if (!path_load(sharer, slot, &path)) {
+        sharer->slot[slot].seen_end = 0;
+        return OUT_THERE;
+    }
+    path_remember(sharer, slot, path.length);
+    uint32_t blocks = sharer->cache->engine->info.rows_move ? path_blocks(&path) : 0;
+    while (sharer->slot[slot].next_block < blocks) {
+        if (block_out(sharer, slot, &path, sharer->slot[slot].next_block++, job) == OUT_STARTED) {
+            return OUT_STARTED;
+        }
+    }
+    uint32_t count = states_list(sharer, slot, &path, states);
+    for (uint32_t i = 0; i < count; i++) {
+        if (state_out(sharer, slot, &path, &states[i], job) == OUT_STARTED) {
+            return OUT_STARTED;
+        }
+    }
+    out_result worst = OUT_THERE;
+    for (uint32_t i = 0; i < count; i++) {
+        out_result result = point_out(sharer, slot, &path, &states[i], job);
+        if (result == OUT_STARTED) {
+            return OUT_STARTED;
+        }
+        worst = result == OUT_COMES ? OUT_COMES : worst;
+    }
+    if (worst == OUT_THERE) {
+        sharer->slot[slot].seen_end = 0; /* handed over to its end */
+    }
+    return worst;
+}
+
+bool cairn_sharer_work(cairn_sharer *sharer)
+{
+    cairn_sharer_settle(sharer);
+    for (uint32_t slot = 0; slot < sharer->slots; slot++) {
+        if (!sharer->slot[slot].noted || sharer->cache->active[slot] != NULL) {
+            continue;
+        }
+        sharer_job *job = job_take(sharer);
+        if (job == NULL) {
+            return false;
+        }
+        out_result result = slot_out(sharer, slot, job);
+        if (result == OUT_STARTED) {
+            return true;
+        }
+        sharer->slot[slot].noted = result == OUT_COMES;
+    }
+    return false;
+}
+
+void cairn_sharer_behind(cairn_sharer *sharer)
+{
+    uint64_t begin_ns = cairn_cache_now_ns(sharer->cache);
+    if (begin_ns < sharer->behind_ns) {
+        return;
+    }
+    (void)cairn_sharer_work(sharer);
+    uint64_t cost_ns = cairn_cache_now_ns(sharer->cache) - begin_ns;
+    sharer->behind_ns = begin_ns + cost_ns * SHARER_PART_BESIDE;
+}
+
+bool cairn_sharer_noted(const cairn_sharer *sharer)
+{
+    for (uint32_t slot = 0; slot < sharer->slots; slot++) {
+        if (sharer->slot[slot].noted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cairn_sharer_sending(cairn_sharer *sharer)
+{
+    bool sending = false;
+    (void)pthread_mutex_lock(&sharer->lock);
+    for (int i = 0; i < SHARER_JOBS; i++) {
+        sending = sending || sharer->jobs[i].phase != SHARER_FREE;
+    }
+    (void)pthread_mutex_unlock(&sharer->lock);
+    return sending;
+}

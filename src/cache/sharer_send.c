@@ -1,0 +1,69 @@
+/*
+ * sharer_send - the sender's thread: jobs to the store, in the order in which they were handed over.
+ */
+#include "base/clock.h"
+#include "cache/sharer_internal.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+enum { SEND_S = 10, SEND_BYTES_SECOND = 4 << 20 }; /* a blob may take so long, and so much for its size    */
+
+static cairn_status blob_send(cairn_sharer *sharer, sharer_job *job, uint64_t until_ns)
+{
+    bool rows = job->meta.kind == CAIRN_BLOB_ROWS;
+    cairn_status status = CAIRN_OK;
+    if (rows) {
+        status =
+            cairn_path_marks(&job->space.root, job->tokens, job->meta.begin, job->meta.end, job->marks, NULL);
+    }
+    return status == CAIRN_OK
+               ? cairn_shared_put(sharer->shared, &job->space, &job->meta,
+                                  rows ? (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])job->marks : NULL,
+                                  rows ? job->runs : NULL, job->payload, job->anew, until_ns, NULL)
+               : status;
+}
+
+static cairn_status job_send(cairn_sharer *sharer, sharer_job *job)
+{
+    uint64_t until_ns = cairn_clock_now_ns(cairn_clock_system()) + SEND_S * SECOND_NS;
+    if (job->is_point) {
+        return cairn_shared_point_put(sharer->shared, &job->space, &job->point, until_ns, NULL);
+    }
+    until_ns += job->meta.payload_bytes / SEND_BYTES_SECOND * SECOND_NS;
+    return blob_send(sharer, job, until_ns);
+}
+
+/* The job that was handed over first. The lock is held. */
+static sharer_job *job_next(cairn_sharer *sharer)
+{
+    sharer_job *next = NULL;
+    for (int i = 0; i < SHARER_JOBS; i++) {
+        sharer_job *job = &sharer->jobs[i];
+        if (job->phase == SHARER_READY && (next == NULL || job->order < next->order)) {
+            next = job;
+        }
+    }
+    return next;
+}
+
+void *cairn_sharer_sender(void *ctx)
+{
+    cairn_sharer *sharer = ctx;
+    (void)pthread_mutex_lock(&sharer->lock);
+    while (!sharer->stop) {
+        sharer_job *job = job_next(sharer);
+        if (job == NULL) {
+            (void)pthread_cond_wait(&sharer->wake_sender, &sharer->lock);
+            continue;
+        }
+        job->phase = SHARER_RUNNING;
+        (void)pthread_mutex_unlock(&sharer->lock);
+        cairn_status status = job_send(sharer, job);
+        (void)pthread_mutex_lock(&sharer->lock);
+        job->status = status;
+        job->phase = SHARER_DONE;
+        (void)pthread_cond_broadcast(&sharer->done);
+    }
+    (void)pthread_mutex_unlock(&sharer->lock);
+    return NULL;
+}
