@@ -6,7 +6,7 @@
  * Reads TOKENS (16,384) tokens into one slot and prints CSV lines: taking and restoring a state against a memcpy of
  * as many bytes, by libllama alone and as the cache does it (its place in memory included); rows out and in against the
  * same; and switching between two conversations on one slot against reading one of them again. Each figure is a median;
- * its lowest and highest value follow.
+ * its lowest and highest value follow. At last, what a call costs by its size.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,6 +274,35 @@ static void time_switching(bench *b)
     print_line("reading again / switching", ratio, "ratio");
 }
 
+/* What a call costs by its size, at the end of the path: what a cut of the reading has to be worth. */
+static void time_calls(bench *b)
+{
+    static const uint32_t sizes[] = {1, 8, 32, 48, 63, 64, 96, 128, 256, 512};
+    cairn_error error = {0};
+    uint32_t whole = b->tokens;
+    b->tokens = whole - BATCH;
+    read_path(b, b->paths[0]);
+    if (b->state_bytes > 0)
+        must(b->engine->ops->state_get(b->engine, 0, b->state[0], b->state_bytes, &error), &error, "state");
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        double ms[ROUNDS];
+        char what[64];
+        cairn_piece piece = {.begin = b->tokens, .tokens = b->paths[0] + b->tokens, .count = sizes[k]};
+        for (int i = -2; i < ROUNDS; i++) {
+            double begin = now_ms();
+            must(b->engine->ops->decode(b->engine, &piece, 1, &error), &error, "decode");
+            ms[i < 0 ? 0 : i] = now_ms() - begin;
+            must(b->engine->ops->trim(b->engine, 0, b->tokens, &error), &error, "trim");
+            if (b->state_bytes > 0)
+                must(b->engine->ops->state_set(b->engine, 0, b->tokens, b->state[0], b->state_bytes, &error),
+                     &error, "state");
+        }
+        (void)snprintf(what, sizeof what, "a call of %u tokens at %u", sizes[k], b->tokens);
+        print_line(what, ms, "ms");
+    }
+    b->tokens = whole;
+}
+
 int main(int argc, char **argv)
 {
     static bench b;
@@ -289,6 +318,7 @@ int main(int argc, char **argv)
     time_kept(&b);
     time_rows(&b);
     time_switching(&b);
+    time_calls(&b);
     b.engine->ops->free(b.engine);
     return 0;
 }
