@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/llama_inside.h"
+#include "engine/llama_share.h"
 
 cairn_status llama_refused(cairn_error *reterr, cairn_status status, const char *where)
 {
@@ -28,17 +29,8 @@ static llama_state_seq_flags state_flags(const llama_engine *e)
     return e->split == LLAMA_SPLIT_WHOLE ? 0 : LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
 }
 
-void llama_slot_reset(llama_engine *e, llama_slot *slot)
+void llama_slot_forget(llama_slot *slot)
 {
-    bool contents = slot->broken;
-    llama_memory_clear(slot->memory, false);
-    if (slot->used && !contents && e->sound_state) {
-        /* the first cell is where it goes, and where the next sequence starts */
-        size_t taken = llama_state_seq_set_data_ext(slot->context, e->sound_state, (size_t)e->sound_bytes,
-                                                    LLAMA_SEQ_LIVE, state_flags(e));
-        contents = taken != e->sound_bytes;
-    }
-    llama_memory_clear(slot->memory, contents);
     slot->used = false;
     slot->length = 0;
     slot->window_low = 0;
@@ -46,6 +38,25 @@ void llama_slot_reset(llama_engine *e, llama_slot *slot)
     slot->state_set = true;
     slot->hollow = false;
     slot->broken = false;
+    slot->staged = false;
+}
+
+void llama_slot_reset(llama_engine *e, llama_slot *slot)
+{
+    if (slot->context == e->shared) {
+        llama_share_reset(e, slot);
+        return;
+    }
+    bool contents = slot->broken;
+    llama_memory_clear(slot->memory, false);
+    if (slot->used && !contents && e->sound_state) {
+        /* the first cell is where it goes, and where the next sequence starts */
+        size_t taken = llama_state_seq_set_data_ext(slot->context, e->sound_state, (size_t)e->sound_bytes,
+                                                    slot->live, state_flags(e));
+        contents = taken != e->sound_bytes;
+    }
+    llama_memory_clear(slot->memory, contents);
+    llama_slot_forget(slot);
 }
 
 cairn_status llama_slot_detach(llama_engine *e, llama_slot *slot, llama_seq_id seq, cairn_error *reterr)
@@ -63,7 +74,7 @@ cairn_status llama_slot_detach(llama_engine *e, llama_slot *slot, llama_seq_id s
 static bool window_holds(const llama_engine *e, const llama_slot *slot, uint32_t length)
 {
     uint32_t needed = length > e->window_tokens ? length - e->window_tokens : 0;
-    llama_pos lowest = llama_memory_seq_pos_min(slot->memory, LLAMA_SEQ_LIVE);
+    llama_pos lowest = llama_memory_seq_pos_min(slot->memory, slot->live);
     /* Once the ring has come round, rows that are cut off leave holes at its beginning, which are filled first. */
     uint32_t before = slot->window_base < e->window_tokens ? slot->window_base : e->window_tokens;
     bool round =
@@ -95,13 +106,16 @@ static cairn_status cut(llama_engine *e, llama_slot *slot, uint32_t length, cair
         return CAIRN_OK;
     }
     bool exact = cut_exact(e, slot, length);
-    cairn_status status = CAIRN_OK;
-    if (e->split == LLAMA_SPLIT_WHOLE) {
+    cairn_status status = llama_share_unload(e, slot, reterr);
+    llama_share_changed(e, slot, length);
+    if (status != CAIRN_OK) {
+        /* the rows never came back into the slot */
+    } else if (e->split == LLAMA_SPLIT_WHOLE) {
         llama_memory_clear(slot->memory, false);
         slot->hollow = true;
     } else {
-        status = llama_slot_detach(e, slot, LLAMA_SEQ_LIVE, reterr);
-        if (status == CAIRN_OK && !llama_memory_seq_rm(slot->memory, LLAMA_SEQ_LIVE, (llama_pos)length, -1))
+        status = llama_slot_detach(e, slot, slot->live, reterr);
+        if (status == CAIRN_OK && !llama_memory_seq_rm(slot->memory, slot->live, (llama_pos)length, -1))
             status = llama_refused(reterr, CAIRN_ENGINE, "engine/trim");
     }
     slot->length = length;
@@ -183,10 +197,17 @@ static cairn_status check_pieces(llama_engine *e, const cairn_piece *pieces, uin
     if (count < 1 || count > e->options.slots)
         return cairn_error_set(reterr, CAIRN_INVALID, "engine/decode", "%u pieces for %u slots", count,
                                e->options.slots);
+    uint32_t rows = 0;
     for (uint32_t i = 0; i < count; i++) {
         cairn_status status = check_piece(e, &pieces[i], reterr);
         if (status != CAIRN_OK)
             return status;
+        rows +=
+            pieces[i].logits == CAIRN_LOGITS_ALL ? pieces[i].count : pieces[i].logits != CAIRN_LOGITS_NONE;
+        if (e->shared && rows > e->options.logits_rows_max + e->options.slots)
+            return cairn_error_set(reterr, CAIRN_LIMIT, "engine/decode",
+                                   "logits of %u tokens; at most %u at once", rows,
+                                   e->options.logits_rows_max + e->options.slots);
         for (uint32_t j = 0; j < i; j++)
             if (pieces[j].slot == pieces[i].slot)
                 return cairn_error_set(reterr, CAIRN_INVALID, "engine/decode", "two pieces of slot %u",
@@ -204,15 +225,16 @@ static bool row_is_sound(const float *row, uint32_t count)
     return sound == count;
 }
 
-static cairn_status check_answer(llama_engine *e, const llama_slot *slot, const cairn_piece *piece,
+static cairn_status check_answer(llama_engine *e, const cairn_piece *piece, llama_answer *answer,
                                  cairn_error *reterr)
 {
     uint32_t first = piece->logits == CAIRN_LOGITS_ALL ? 0 : piece->count - 1;
     for (uint32_t i = first; piece->logits != CAIRN_LOGITS_NONE && i < piece->count; i++) {
-        const float *row = llama_get_logits_ith(slot->context, (int32_t)i);
+        const float *row = llama_get_logits_ith(e->slots[piece->slot].context, (int32_t)(answer->first + i));
         if (!row)
             return llama_refused(reterr, CAIRN_ENGINE, "engine/decode: logits");
-        if (!row_is_sound(row, e->head.info.vocab_size))
+        answer->nan = !row_is_sound(row, e->head.info.vocab_size);
+        if (answer->nan)
             return cairn_error_set(reterr, CAIRN_ENGINE, "engine/decode",
                                    "the model computed NaN at position %u (damaged weights?)",
                                    piece->begin + i);
@@ -220,37 +242,62 @@ static cairn_status check_answer(llama_engine *e, const llama_slot *slot, const 
     return CAIRN_OK;
 }
 
-static cairn_status decode_piece(llama_engine *e, const cairn_piece *piece, cairn_error *reterr)
+/* Put a piece behind the batch's `first` tokens. */
+static void fill_batch(llama_engine *e, const cairn_piece *piece, uint32_t first)
 {
     llama_slot *slot = &e->slots[piece->slot];
     slot->used = true;
-    if (atomic_load_explicit(&e->interrupted, memory_order_acquire))
-        return cairn_error_set(reterr, CAIRN_CANCELLED, "engine/decode", NULL);
+    memcpy(&e->tokens[first], piece->tokens, piece->count * sizeof *e->tokens);
     for (uint32_t i = 0; i < piece->count; i++) {
-        e->positions[i] = (llama_pos)(piece->begin + i);
-        e->wanted[i] = piece->logits == CAIRN_LOGITS_ALL;
+        e->positions[first + i] = (llama_pos)(piece->begin + i);
+        e->wanted[first + i] = piece->logits == CAIRN_LOGITS_ALL;
+        e->seq_ids[first + i] = &slot->live;
     }
     if (piece->logits == CAIRN_LOGITS_LAST)
-        e->wanted[piece->count - 1] = 1;
+        e->wanted[first + piece->count - 1] = 1;
+}
+
+/* One call of libllama. All pieces belong to slots of one context. */
+static cairn_status decode_batch(llama_engine *e, const cairn_piece *pieces, llama_answer *answers,
+                                 uint32_t count, cairn_error *reterr)
+{
+    uint32_t tokens = 0;
+    if (atomic_load_explicit(&e->interrupted, memory_order_acquire))
+        return cairn_error_set(reterr, CAIRN_CANCELLED, "engine/decode", NULL);
+    /* By number: libllama computes only neighbours at once. */
+    for (uint32_t slot = 0; slot < e->options.slots; slot++) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (pieces[i].slot != slot)
+                continue;
+            fill_batch(e, &pieces[i], tokens);
+            answers[i] = (llama_answer){slot, tokens, pieces[i].count, pieces[i].logits, false};
+            tokens += pieces[i].count;
+        }
+    }
+    struct llama_context *context = e->slots[pieces[0].slot].context;
     struct llama_batch batch = {
-        .n_tokens = (int32_t)piece->count,
+        .n_tokens = (int32_t)tokens,
         .token = e->tokens,
         .pos = e->positions,
         .n_seq_id = e->seq_counts,
         .seq_id = e->seq_ids,
         .logits = e->wanted,
     };
-    memcpy(e->tokens, piece->tokens, piece->count * sizeof *e->tokens);
-    int32_t result = llama_decode(slot->context, batch);
+    int32_t result = llama_decode(context, batch);
     if (result == 0)
-        llama_synchronize(slot->context);
+        llama_synchronize(context);
     if (result == 2)
         return cairn_error_set(reterr, CAIRN_CANCELLED, "engine/decode", NULL);
     if (result == 1 || result == -2)
         return llama_refused(reterr, CAIRN_NOMEM, "engine/decode");
     if (result != 0)
         return llama_refused(reterr, CAIRN_ENGINE, "engine/decode");
-    return check_answer(e, slot, piece, reterr);
+    cairn_status status = CAIRN_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        cairn_status one = check_answer(e, &pieces[i], &answers[i], status == CAIRN_OK ? reterr : NULL);
+        status = status == CAIRN_OK ? one : status;
+    }
+    return status;
 }
 
 /*
@@ -264,14 +311,13 @@ static cairn_status settle(llama_engine *e, llama_slot *slot, cairn_error *reter
     const char *where = "engine/settle";
     if (!e->settle_buffer || slot->length <= e->window_tokens)
         return CAIRN_OK;
-    size_t size =
-        llama_state_seq_get_size_ext(slot->context, LLAMA_SEQ_LIVE, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
+    size_t size = llama_state_seq_get_size_ext(slot->context, slot->live, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
     if (size > e->settle_bytes)
         return cairn_error_set(reterr, CAIRN_ENGINE, where, "a window of %zu bytes; %llu were expected", size,
                                (unsigned long long)e->settle_bytes);
-    if (llama_state_seq_get_data_ext(slot->context, e->settle_buffer, size, LLAMA_SEQ_LIVE,
+    if (llama_state_seq_get_data_ext(slot->context, e->settle_buffer, size, slot->live,
                                      LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != size ||
-        llama_state_seq_set_data_ext(slot->context, e->settle_buffer, size, LLAMA_SEQ_LIVE,
+        llama_state_seq_set_data_ext(slot->context, e->settle_buffer, size, slot->live,
                                      LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != size)
         return llama_refused(reterr, CAIRN_ENGINE, where);
     slot->window_low = slot->length - e->window_tokens;
@@ -279,10 +325,15 @@ static cairn_status settle(llama_engine *e, llama_slot *slot, cairn_error *reter
     return CAIRN_OK;
 }
 
-/* After a failure: rows [0, begin) stay where they are worth something, else the slots are broken. */
+/*
+ * After a failure: rows [0, begin) stay where they are worth something, else the slots are broken. Where one piece of a
+ * shared batch became NaN, those beside it did not.
+ */
 static void take_back(llama_engine *e, const cairn_piece *pieces, uint32_t count, cairn_status status)
 {
-    bool keep = status == CAIRN_CANCELLED || status == CAIRN_NOMEM;
+    bool keep = status == CAIRN_CANCELLED || status == CAIRN_NOMEM, nan = false;
+    for (uint32_t i = 0; i < count; i++)
+        nan = nan || (e->shared && e->answers[i].nan);
     for (uint32_t i = 0; i < count; i++) {
         llama_slot *slot = &e->slots[pieces[i].slot];
         e->tokens_discarded += pieces[i].count;
@@ -290,7 +341,8 @@ static void take_back(llama_engine *e, const cairn_piece *pieces, uint32_t count
             pieces[i].begin + 1; /* something follows that is to go, how much of it was read or not */
         if (e->split != LLAMA_SPLIT_ROWS_ONLY && e->split != LLAMA_SPLIT_WINDOW)
             slot->state_set = false;
-        if (!keep || cut(e, slot, pieces[i].begin, NULL) != CAIRN_OK) {
+        bool whole = keep || (nan && !e->answers[i].nan);
+        if (!whole || cut(e, slot, pieces[i].begin, NULL) != CAIRN_OK) {
             slot->length = 0;
             slot->broken = true;
         }
@@ -314,8 +366,15 @@ static cairn_status llama_decode_pieces(cairn_engine *engine, const cairn_piece 
     cairn_status status = check_pieces(e, pieces, count, reterr);
     if (status != CAIRN_OK)
         return status;
-    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++)
-        status = decode_piece(e, &pieces[i], reterr);
+    for (uint32_t i = 0; i < count; i++) {
+        e->answers[i].nan = false;
+        if (status == CAIRN_OK)
+            status = llama_share_unload(e, &e->slots[pieces[i].slot], reterr);
+    }
+    if (e->shared && status == CAIRN_OK)
+        status = decode_batch(e, pieces, e->answers, count, reterr);
+    for (uint32_t i = 0; !e->shared && i < count && status == CAIRN_OK; i++)
+        status = decode_batch(e, &pieces[i], &e->answers[i], 1, reterr);
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
         llama_slot *slot = &e->slots[pieces[i].slot];
         note_length(e, slot, pieces[i].begin + pieces[i].count);
@@ -326,10 +385,8 @@ static cairn_status llama_decode_pieces(cairn_engine *engine, const cairn_piece 
         take_back(e, pieces, count, status);
         return status;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        e->answers[i] = (llama_answer){pieces[i].slot, pieces[i].count, pieces[i].logits};
+    for (uint32_t i = 0; i < count; i++)
         e->tokens_decoded += pieces[i].count;
-    }
     e->answers_used = count;
     return CAIRN_OK;
 }
@@ -343,7 +400,7 @@ static const float *llama_logits(cairn_engine *engine, uint32_t piece, uint32_t 
     if (index >= answer->count || answer->logits == CAIRN_LOGITS_NONE ||
         (answer->logits == CAIRN_LOGITS_LAST && index + 1 != answer->count))
         return NULL;
-    return llama_get_logits_ith(e->slots[answer->slot].context, (int32_t)index);
+    return llama_get_logits_ith(e->slots[answer->slot].context, (int32_t)(answer->first + index));
 }
 
 /* --- state ------------------------------------------------------------------------------------------- */
@@ -354,7 +411,7 @@ static uint64_t state_size_now(const llama_engine *e, const llama_slot *slot)
         return 0;
     if (e->cell_bytes)
         return e->cell_bytes;
-    return llama_state_seq_get_size_ext(slot->context, LLAMA_SEQ_LIVE, state_flags(e));
+    return llama_state_seq_get_size_ext(slot->context, slot->live, state_flags(e));
 }
 
 static uint64_t llama_state_size(cairn_engine *engine, uint32_t slot)
@@ -374,8 +431,7 @@ static cairn_status llama_state_get(cairn_engine *engine, uint32_t slot_index, u
     if (size != expected)
         return cairn_error_set(reterr, CAIRN_INVALID, where, "%llu bytes given, %llu needed",
                                (unsigned long long)size, (unsigned long long)expected);
-    if (llama_state_seq_get_data_ext(slot->context, out, (size_t)size, LLAMA_SEQ_LIVE, state_flags(e)) !=
-        size)
+    if (llama_state_seq_get_data_ext(slot->context, out, (size_t)size, slot->live, state_flags(e)) != size)
         return llama_refused(reterr, CAIRN_ENGINE, where);
     return CAIRN_OK;
 }
@@ -384,9 +440,9 @@ static cairn_status llama_state_get(cairn_engine *engine, uint32_t slot_index, u
 static bool state_fits(const llama_engine *e, const llama_slot *slot, uint32_t length)
 {
     llama_pos last = (llama_pos)length - 1;
-    if (llama_memory_seq_pos_max(slot->memory, LLAMA_SEQ_LIVE) != last)
+    if (llama_memory_seq_pos_max(slot->memory, slot->live) != last)
         return false;
-    return e->split != LLAMA_SPLIT_CELL || llama_memory_seq_pos_min(slot->memory, LLAMA_SEQ_LIVE) == last;
+    return e->split != LLAMA_SPLIT_CELL || llama_memory_seq_pos_min(slot->memory, slot->live) == last;
 }
 
 static cairn_status state_put(llama_engine *e, llama_slot *slot, uint32_t length, const uint8_t *bytes,
@@ -403,8 +459,10 @@ static cairn_status state_put(llama_engine *e, llama_slot *slot, uint32_t length
     if ((e->cell_bytes && size != e->cell_bytes) || size > e->head.info.state_bytes_max)
         return cairn_error_set(reterr, CAIRN_CORRUPT, where, "%llu bytes are not a state of this model",
                                (unsigned long long)size);
-    if (llama_state_seq_set_data_ext(slot->context, bytes, (size_t)size, LLAMA_SEQ_LIVE, state_flags(e)) !=
-        size)
+    cairn_status status = llama_share_unload(e, slot, reterr);
+    if (status != CAIRN_OK)
+        return status;
+    if (llama_state_seq_set_data_ext(slot->context, bytes, (size_t)size, slot->live, state_flags(e)) != size)
         return llama_refused(reterr, CAIRN_CORRUPT, where);
     if (!state_fits(e, slot, length))
         return cairn_error_set(reterr, CAIRN_CORRUPT, where, "the state was saved at another length than %u",
@@ -441,11 +499,28 @@ static cairn_rows_size llama_rows_size_of(cairn_engine *engine, uint32_t begin, 
 static cairn_status llama_rows_out(cairn_engine *engine, uint32_t slot_index, uint32_t begin, uint32_t end,
                                    uint8_t *out, uint64_t out_size, uint64_t *ret_size, cairn_error *reterr)
 {
+    llama_engine *e = llama_engine_of(engine);
     llama_slot *slot = slot_at(engine, slot_index);
     if (slot->broken || begin >= end || end > slot->length)
         return cairn_error_set(reterr, CAIRN_INVALID, "engine/rows: export", "rows [%u, %u) of %u", begin,
                                end, slot->length);
-    return llama_rows_export(llama_engine_of(engine), slot, begin, end, out, out_size, ret_size, reterr);
+    llama_slot *from = slot;
+    cairn_status status = llama_share_carry(e, slot, end, &from, reterr);
+    return status == CAIRN_OK ? llama_rows_export(e, from, begin, end, out, out_size, ret_size, reterr)
+                              : status;
+}
+
+/* Into the slot, or into the carrier, from where they go on before the slot is used. */
+static cairn_status rows_import(llama_engine *e, llama_slot *slot, uint32_t begin, uint32_t begin_use,
+                                uint32_t use_end, const uint8_t *bytes, uint64_t size, cairn_error *reterr)
+{
+    llama_slot *into = slot;
+    cairn_status status = llama_share_stage(e, slot, begin_use, &into, reterr);
+    if (status == CAIRN_OK)
+        status = llama_rows_import(e, into, begin, begin_use, use_end, bytes, size, reterr);
+    if (status == CAIRN_OK && into != slot)
+        llama_share_staged(e, slot, use_end);
+    return status;
 }
 
 static cairn_status llama_rows_in(cairn_engine *engine, uint32_t slot_index, uint32_t begin, uint32_t end,
@@ -468,7 +543,7 @@ static cairn_status llama_rows_in(cairn_engine *engine, uint32_t slot_index, uin
         status = cairn_error_set(reterr, CAIRN_CORRUPT, where, "%llu bytes are not rows [%u, %u)",
                                  (unsigned long long)size, begin, end);
     else
-        status = llama_rows_import(e, slot, begin, begin_use, use_end, bytes, size, reterr);
+        status = rows_import(e, slot, begin, begin_use, use_end, bytes, size, reterr);
     if (status != CAIRN_OK) {
         slot->broken = true;
         llama_slot_reset(e, slot);

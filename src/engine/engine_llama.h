@@ -52,6 +52,8 @@ typedef struct cairn_llama_options {
     const char *type_k;         /* "f16", "q8_0", ... (cairn_llama_kv_types); NULL: f16                  */
     const char *type_v;
     cairn_llama_flash flash;
+    bool
+        shared; /* slots in one context, so that several answers' tokens are computed at once (decision 0010) */
     bool swa_full;     /* sliding-window layers keep all rows                                           */
     bool whole_states; /* states are whole sequences even where parts would do: what the check falls to */
 } cairn_llama_options;

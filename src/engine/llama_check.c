@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/llama_inside.h"
+#include "engine/llama_share.h"
 
 enum { PATH = 16, TAIL = 4, JOIN = 6, ROWS_KEPT = 2 };
 
@@ -156,6 +157,35 @@ static cairn_status put_rows(bench *b, uint32_t slot, const uint8_t *state, uint
     return put_state(b, slot, state, size);
 }
 
+/* The tail in slots 0 and 1, the last token of both in one decode. */
+static void try_together(bench *b, cairn_check_way *way)
+{
+    const cairn_engine_ops *ops = b->engine->ops;
+    cairn_piece pieces[2];
+    way->tried = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        ops->reset(b->engine, i);
+        if (read_tokens(b, i, b->path, PATH, NULL) != CAIRN_OK ||
+            read_tokens(b, i, b->tail, TAIL - 1, NULL) != CAIRN_OK)
+            return;
+        pieces[i] = (cairn_piece){i, PATH + TAIL - 1, b->tail + TAIL - 1, 1, CAIRN_LOGITS_LAST, false};
+    }
+    memcpy(b->now, b->cold, (size_t)b->vocab_size * sizeof *b->now); /* row 0 is not asked for here */
+    if (ops->decode(b->engine, pieces, 2, NULL) != CAIRN_OK)
+        return;
+    b->check->tokens += 2;
+    cairn_check_way ways[2] = {*way, *way};
+    for (uint32_t i = 0; i < 2; i++) {
+        const float *row = ops->logits(b->engine, i, 0);
+        if (!row)
+            return;
+        memcpy(b->now + b->vocab_size, row, b->vocab_size * sizeof *row);
+        compare(b, &ways[i]);
+    }
+    *way = ways[0].distance > ways[1].distance ? ways[0] : ways[1];
+    way->same = ways[0].same && ways[1].same;
+}
+
 /* Plain attention has no state to be wrong: rows of the other path take its part. */
 static cairn_status control_by_rows(bench *b)
 {
@@ -196,7 +226,10 @@ static cairn_status run(bench *b, cairn_error *reterr)
                 &c->elsewhere);
     ops->reset(b->engine, last_slot);
     try_way(b, last_slot, read_tokens(b, last_slot, b->path, PATH, NULL), &c->again);
-    ops->reset(b->engine, 0);
+    if (last_slot > 0)
+        try_together(b, &c->together);
+    for (uint32_t i = 0; i < b->engine->info.slots && i < 2; i++)
+        ops->reset(b->engine, i);
     ops->reset(b->engine, last_slot);
     return CAIRN_OK;
 }
@@ -225,7 +258,8 @@ static void judge(cairn_check *c)
     bool trimmed = right(c, &c->trimmed), moved = right(c, &c->moved);
     bool elsewhere = !c->elsewhere.tried || right(c, &c->elsewhere);
     c->rows_move = clear && moved && elsewhere;
-    c->usable = clear && trimmed && right(c, &c->again);
+    bool together = !c->together.tried || right(c, &c->together);
+    c->usable = clear && trimmed && right(c, &c->again) && together;
     c->exact = c->usable && c->trimmed.same && c->again.same &&
                (!c->rows_move || (c->moved.same && (!c->elsewhere.tried || c->elsewhere.same)));
     if (!c->trimmed.done || !c->control.done)
@@ -240,6 +274,9 @@ static void judge(cairn_check *c)
                 (double)c->trimmed.distance);
     else if (!right(c, &c->again))
         explain(c, "the same tokens read twice give different answers, by %g", (double)c->again.distance);
+    else if (!together)
+        explain(c, "tokens that are computed beside another slot's give different answers, by %g",
+                (double)c->together.distance);
     else if (c->moved.tried && (!c->moved.done || (c->elsewhere.tried && !c->elsewhere.done)))
         explain(c, "the engine refused to move rows");
     else if (c->moved.tried && !c->rows_move)
@@ -299,6 +336,11 @@ cairn_status cairn_llama_check(cairn_engine *engine, cairn_mem *mem, cairn_check
     cairn_engine_info *info = &engine->info;
     info->exact = false;
     cairn_status status = cairn_check_run(engine, mem, ret_check, reterr);
+    if (status == CAIRN_OK && e->shared && !(ret_check->usable && ret_check->exact && ret_check->rows_move)) {
+        status = llama_share_leave(e, reterr);
+        if (status == CAIRN_OK)
+            status = cairn_check_run(engine, mem, ret_check, reterr);
+    }
     bool parts =
         e->split == LLAMA_SPLIT_CELL || e->split == LLAMA_SPLIT_CELL_ONLY || e->split == LLAMA_SPLIT_WINDOW;
     if (status == CAIRN_OK && parts && ret_check->control.distance > clear_distance &&

@@ -9,6 +9,7 @@
  *   trimmed  A A A A | t t t t       = ?
  *   moved    A A+A A | t t t t       = ?     rows out, rows in, joined
  *   elsewhere, again                 = ?
+ *   together A A A A | t t t t       about = ?     the last token in one decode with another slot's
  *   control  A A A A | t t t t       must differ: rows of A, state of B
  *
  * Units    tokens; logit differences as they come
@@ -42,6 +43,7 @@ typedef struct cairn_check {
     cairn_check_way trimmed;   /* cut in place, its state set                                            */
     cairn_check_way moved;     /* rows out and in                                                        */
     cairn_check_way elsewhere; /* in another slot                                                        */
+    cairn_check_way together;  /* beside another slot: right, and bit for bit unless info.batch_alone    */
     cairn_check_way control;   /* the wrong state: must not be the same                                  */
     uint32_t tokens;           /* decoded for all this                                                   */
     char reason[240]; /* in plain words, why not usable, not exact or not moving; "" when all is well */
@@ -52,14 +54,15 @@ typedef struct cairn_check {
  *
  * After    CAIRN_OK: *ret_check says what was found, good or bad.
  * Errors   CAIRN_NOMEM; CAIRN_ENGINE: not even reading cold works
- * Cost     about 70 tokens
+ * Cost     about 130 tokens
  */
 CAIRN_MUST_CHECK cairn_status cairn_check_run(cairn_engine *engine, cairn_mem *mem, cairn_check *ret_check,
                                               cairn_error *reterr);
 
 /*
  * Check a llama engine and set info.exact and info.rows_move to what was proved. Where its states fail as parts, whole
- * states are tried (info.trim, state_bytes_max and row_bytes then change).
+ * states are tried (info.trim, state_bytes_max and row_bytes then change). Where slots share a context and anything
+ * fails, each gets one of its own first (info.batch_alone then changes).
  */
 CAIRN_MUST_CHECK cairn_status cairn_llama_check(cairn_engine *engine, cairn_mem *mem, cairn_check *ret_check,
                                                 cairn_error *reterr);

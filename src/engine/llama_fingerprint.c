@@ -40,6 +40,8 @@ static void add_build(const llama_engine *e, cairn_digest_stream *digest)
         add_text(digest, ggml_backend_dev_description(ggml_backend_dev_get(i)));
     }
     add_number(digest, (uint64_t)(int64_t)e->options.model.gpu_layers);
+    if (e->options.model.no_repack)
+        add_text(digest, "no repack");
 }
 
 static void add_settings(const llama_engine *e, cairn_digest_stream *digest)

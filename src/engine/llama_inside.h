@@ -26,6 +26,8 @@ typedef enum llama_split {
 typedef struct llama_slot {
     struct llama_context *context;
     llama_memory_t memory;
+    llama_seq_id live; /* the slot's sequence in its context */
+    bool staged;       /* shared context: the rows are still in the carrier, and not in the slot */
     uint32_t length;
     uint32_t window_low;  /* windows: rows before this one may be gone                    */
     uint32_t window_base; /* windows: the length at which their cells were last in order  */
@@ -36,8 +38,9 @@ typedef struct llama_slot {
 } llama_slot;
 
 typedef struct llama_answer {
-    uint32_t slot, count;
+    uint32_t slot, first, count; /* first: of the piece's tokens in its context's last batch */
     cairn_logits logits;
+    bool nan;
 } llama_answer;
 
 typedef struct llama_engine {
@@ -51,12 +54,17 @@ typedef struct llama_engine {
     llama_slot *slots;     /* llama_slot[slots]          */
     llama_answer *answers; /* llama_answer[slots]        */
     uint32_t answers_used;
-    llama_token *tokens;    /* llama_token[batch]     */
-    llama_pos *positions;   /* llama_pos[batch]       */
-    int32_t *seq_counts;    /* int32_t[batch], all 1  */
-    llama_seq_id seq_live;  /* LLAMA_SEQ_LIVE         */
-    llama_seq_id **seq_ids; /* llama_seq_id *[batch]  */
-    int8_t *wanted;         /* int8_t[batch]          */
+    uint32_t batch_room;                /* of the next five       */
+    llama_token *tokens;                /* llama_token[batch]     */
+    llama_pos *positions;               /* llama_pos[batch]       */
+    int32_t *seq_counts;                /* int32_t[batch], all 1  */
+    llama_seq_id **seq_ids;             /* llama_seq_id *[batch]  */
+    int8_t *wanted;                     /* int8_t[batch]          */
+    struct llama_context_params params; /* of a slot's own context                       */
+    struct llama_context *shared;       /* of all slots (see llama_share.h); NULL: each has its own */
+    llama_slot carrier;                 /* shared: a context through which rows move     */
+    llama_slot *carried;                /* whose rows the carrier has; NULL: nobody's    */
+    uint32_t carried_rows;              /* ... and how many of them still are the slot's */
     llama_rows_shape rows;
     uint8_t *hollow_state; /* the partial state of an empty sequence: sets "no cell" */
     uint64_t hollow_bytes;
@@ -88,6 +96,16 @@ void llama_slot_reset(llama_engine *e, llama_slot *slot);
  */
 CAIRN_MUST_CHECK cairn_status llama_slot_detach(llama_engine *e, llama_slot *slot, llama_seq_id seq,
                                                 cairn_error *reterr);
+
+/* Forget what a slot holds, without touching libllama. */
+void llama_slot_forget(llama_slot *slot);
+
+/* The context of slots[index], or one for the carrier. */
+CAIRN_MUST_CHECK cairn_status llama_make_context(llama_engine *e, llama_slot *slot, uint32_t index,
+                                                 cairn_error *reterr);
+
+/* Room for batches of `count` tokens. */
+CAIRN_MUST_CHECK cairn_status llama_make_batch(llama_engine *e, uint32_t count, cairn_error *reterr);
 
 /* `status` with libllama's own last message. */
 cairn_status llama_refused(cairn_error *reterr, cairn_status status, const char *where);

@@ -222,6 +222,7 @@ cairn_status cairn_llama_model_load(const cairn_llama_model_options *options, st
     struct llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = options->gpu_layers;
     params.vocab_only = options->vocab_only;
+    params.use_extra_bufts = !options->no_repack;
     if (options->mmap)
         params.load_mode = options->mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP;
     else

@@ -47,6 +47,8 @@ typedef struct cairn_llama_model_options {
     int gpu_layers; /* layers to put on GPUs; negative: all. Without a GPU it means nothing */
     bool mmap;      /* map the file instead of reading it                                   */
     bool mlock;     /* keep the weights from being swapped out                              */
+    bool no_repack; /* weights stay as they are in the file: slower on most CPUs, mapped, and free of what */
+                    /* libllama's own layouts get wrong (see llama_share.h)                             */
     bool vocab_only;
     cairn_llama_progress_fn progress; /* NULL: none */
     void *progress_ctx;

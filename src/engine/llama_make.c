@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "engine/llama_fingerprint.h"
 #include "engine/llama_inside.h"
+#include "engine/llama_share.h"
 #include "engine/llama_threads.h"
 #include "ggml-backend.h"
 #include "ggml.h"
@@ -115,8 +116,7 @@ static bool on_abort(void *data)
     return atomic_load_explicit(&e->interrupted, memory_order_relaxed);
 }
 
-static cairn_status context_params(llama_engine *e, struct llama_context_params *ret_params,
-                                   cairn_error *reterr)
+static cairn_status context_params(llama_engine *e, cairn_error *reterr)
 {
     const cairn_llama_options *o = &e->options;
     struct llama_context_params params = llama_context_default_params();
@@ -136,18 +136,17 @@ static cairn_status context_params(llama_engine *e, struct llama_context_params 
     cairn_status status = kv_type(o->type_k, &params.type_k, reterr);
     if (status == CAIRN_OK)
         status = kv_type(o->type_v, &params.type_v, reterr);
-    *ret_params = params;
+    e->params = params;
     return status;
 }
 
-static cairn_status make_context(llama_engine *e, uint32_t index, struct llama_context_params params,
-                                 cairn_error *reterr)
+cairn_status llama_make_context(llama_engine *e, llama_slot *slot, uint32_t index, cairn_error *reterr)
 {
     const char *where = "engine/new: context";
     char message[128];
-    llama_slot *slot = &e->slots[index];
     cairn_llama_last_error(message, sizeof message);
-    slot->context = llama_init_from_model(e->model, params);
+    slot->live = LLAMA_SEQ_LIVE;
+    slot->context = llama_init_from_model(e->model, e->params);
     if (!slot->context) {
         cairn_llama_last_error(message, sizeof message);
         bool room = strstr(message, "alloc") != NULL || strstr(message, "memory") != NULL;
@@ -163,36 +162,46 @@ static cairn_status make_context(llama_engine *e, uint32_t index, struct llama_c
     return CAIRN_OK;
 }
 
+static void release_batch(llama_engine *e)
+{
+    uint32_t room = e->batch_room;
+    cairn_mem_array_release(e->mem, e->tokens, room, sizeof *e->tokens);
+    cairn_mem_array_release(e->mem, e->positions, room, sizeof *e->positions);
+    cairn_mem_array_release(e->mem, e->seq_counts, room, sizeof *e->seq_counts);
+    cairn_mem_array_release(e->mem, e->seq_ids, room, sizeof *e->seq_ids);
+    cairn_mem_array_release(e->mem, e->wanted, room, sizeof *e->wanted);
+}
+
+cairn_status llama_make_batch(llama_engine *e, uint32_t count, cairn_error *reterr)
+{
+    release_batch(e);
+    e->batch_room = count;
+    e->tokens = cairn_mem_array(e->mem, count, sizeof *e->tokens);
+    e->positions = cairn_mem_array(e->mem, count, sizeof *e->positions);
+    e->seq_counts = cairn_mem_array(e->mem, count, sizeof *e->seq_counts);
+    e->seq_ids = cairn_mem_array(e->mem, count, sizeof *e->seq_ids);
+    e->wanted = cairn_mem_array(e->mem, count, sizeof *e->wanted);
+    if (!e->tokens || !e->positions || !e->seq_counts || !e->seq_ids || !e->wanted)
+        return cairn_error_set(reterr, CAIRN_NOMEM, "engine/new", NULL);
+    for (uint32_t i = 0; i < count; i++)
+        e->seq_counts[i] = 1;
+    return CAIRN_OK;
+}
+
 static cairn_status make_arrays(llama_engine *e, cairn_error *reterr)
 {
-    uint32_t batch = e->options.batch_tokens_max;
     e->slots = cairn_mem_array(e->mem, e->slots_room, sizeof *e->slots);
     e->answers = cairn_mem_array(e->mem, e->slots_room, sizeof *e->answers);
-    e->tokens = cairn_mem_array(e->mem, batch, sizeof *e->tokens);
-    e->positions = cairn_mem_array(e->mem, batch, sizeof *e->positions);
-    e->seq_counts = cairn_mem_array(e->mem, batch, sizeof *e->seq_counts);
-    e->seq_ids = cairn_mem_array(e->mem, batch, sizeof *e->seq_ids);
-    e->wanted = cairn_mem_array(e->mem, batch, sizeof *e->wanted);
-    if (!e->slots || !e->answers || !e->tokens || !e->positions || !e->seq_counts || !e->seq_ids ||
-        !e->wanted)
+    if (!e->slots || !e->answers)
         return cairn_error_set(reterr, CAIRN_NOMEM, "engine/new", NULL);
-    for (uint32_t i = 0; i < batch; i++) {
-        e->seq_counts[i] = 1;
-        e->seq_ids[i] = &e->seq_live;
-    }
-    return CAIRN_OK;
+    return llama_make_batch(e, e->options.batch_tokens_max, reterr);
 }
 
 static void release_arrays(llama_engine *e)
 {
-    uint32_t batch = e->options.batch_tokens_max;
     cairn_mem_array_release(e->mem, e->slots, e->slots_room, sizeof *e->slots);
     cairn_mem_array_release(e->mem, e->answers, e->slots_room, sizeof *e->answers);
-    cairn_mem_array_release(e->mem, e->tokens, batch, sizeof *e->tokens);
-    cairn_mem_array_release(e->mem, e->positions, batch, sizeof *e->positions);
-    cairn_mem_array_release(e->mem, e->seq_counts, batch, sizeof *e->seq_counts);
-    cairn_mem_array_release(e->mem, e->seq_ids, batch, sizeof *e->seq_ids);
-    cairn_mem_array_release(e->mem, e->wanted, batch, sizeof *e->wanted);
+    release_batch(e);
     cairn_mem_release(e->mem, e->hollow_state, (size_t)e->hollow_bytes);
     cairn_mem_release(e->mem, e->sound_state, (size_t)e->sound_bytes);
     cairn_mem_release(e->mem, e->settle_buffer, (size_t)e->settle_bytes);
@@ -203,8 +212,12 @@ void llama_unmake(llama_engine *e)
     if (!e)
         return;
     for (uint32_t i = 0; e->slots && i < e->slots_room; i++)
-        if (e->slots[i].context)
+        if (e->slots[i].context && e->slots[i].context != e->shared)
             llama_free(e->slots[i].context);
+    if (e->shared) {
+        llama_free(e->shared);
+        llama_free(e->carrier.context);
+    }
     llama_threads_release(e);
     cairn_llama_model_free(e->model);
     release_arrays(e);
@@ -344,6 +357,7 @@ static cairn_status measure(llama_engine *e, cairn_error *reterr)
 
 cairn_status llama_use_whole_states(llama_engine *e, cairn_error *reterr)
 {
+    CAIRN_ASSERT(!e->shared);
     for (uint32_t i = 0; i < e->options.slots; i++)
         llama_slot_reset(e, &e->slots[i]);
     e->options.whole_states = true;
@@ -364,19 +378,25 @@ static void describe_build(llama_engine *e)
     e->head.info.build = e->build_text;
 }
 
+/* A shared context comes with the carrier, which is as large as one slot, and with a copy of its rows while they move. */
 static void memory_of(const llama_engine *e, uint32_t slots, cairn_llama_memory *ret_memory)
 {
     const cairn_llama_options *o = &e->options;
+    bool shared = llama_share_wanted(e, slots);
     uint64_t states = e->head.info.state_bytes_max,
-             width = (uint64_t)llama_model_n_embd(e->model) * sizeof(float);
+             width = (uint64_t)llama_model_n_embd(e->model) * sizeof(float),
+             rows = e->rows.row_bytes * o->slot_tokens_max;
     ret_memory->weight_bytes = llama_model_size(e->model);
-    ret_memory->row_bytes = e->rows.row_bytes * o->slot_tokens_max * slots;
-    ret_memory->cell_bytes = (e->split == LLAMA_SPLIT_WHOLE ? states : states * LLAMA_SEQS) * slots;
+    ret_memory->row_bytes = rows * (shared ? slots + 1 : slots);
+    ret_memory->cell_bytes = shared                          ? states * (slots + LLAMA_SEQS)
+                             : e->split == LLAMA_SPLIT_WHOLE ? states * slots
+                                                             : states * LLAMA_SEQS * slots;
     ret_memory->slot_bytes = ret_memory->row_bytes + ret_memory->cell_bytes;
     /* Logits, and what a batch needs inside of a layer: some eight times its width. */
     ret_memory->buffer_bytes = ((uint64_t)e->head.info.vocab_size * sizeof(float) * o->logits_rows_max +
                                 8 * width * o->ubatch_tokens_max) *
-                               slots;
+                                   (shared ? 2 : slots) +
+                               (shared ? rows : 0);
 }
 
 /* The first slot tells what one takes. 0 asked: as many as there is room for. */
@@ -404,12 +424,11 @@ static cairn_status choose_slots(llama_engine *e, uint32_t asked, cairn_error *r
 
 static cairn_status make(llama_engine *e, cairn_error *reterr)
 {
-    struct llama_context_params params;
     cairn_status status = cairn_llama_model_load(&e->options.model, &e->model, reterr);
     if (status == CAIRN_OK)
         status = resolve_options(e, reterr);
     if (status == CAIRN_OK)
-        status = context_params(e, &params, reterr);
+        status = context_params(e, reterr);
     if (status == CAIRN_OK)
         status = make_arrays(e, reterr);
     if (status != CAIRN_OK)
@@ -423,14 +442,16 @@ static cairn_status make(llama_engine *e, cairn_error *reterr)
     llama_threads_make(e);
     uint32_t asked = e->options.slots;
     e->options.slots = 1;
-    status = make_context(e, 0, params, reterr);
+    status = llama_make_context(e, &e->slots[0], 0, reterr);
     if (status == CAIRN_OK)
         status = measure(e, reterr);
     if (status == CAIRN_OK)
         status = choose_slots(e, asked, reterr);
     info->slots = e->options.slots;
-    for (uint32_t i = 1; i < e->options.slots && status == CAIRN_OK; i++)
-        status = make_context(e, i, params, reterr);
+    if (status == CAIRN_OK && llama_share_wanted(e, e->options.slots))
+        status = llama_share_make(e, reterr);
+    for (uint32_t i = 1; !e->shared && i < e->options.slots && status == CAIRN_OK; i++)
+        status = llama_make_context(e, &e->slots[i], i, reterr);
     if (status == CAIRN_OK)
         status = llama_fingerprint(e, reterr);
     return status;
@@ -445,7 +466,6 @@ cairn_status cairn_llama_new(const cairn_llama_options *options, cairn_mem *mem,
     e->mem = mem;
     e->options = *options;
     e->head.ops = &llama_engine_ops;
-    e->seq_live = LLAMA_SEQ_LIVE;
     atomic_init(&e->interrupted, false);
     cairn_status status = make(e, reterr);
     if (status != CAIRN_OK) {

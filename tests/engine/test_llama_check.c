@@ -36,7 +36,7 @@ static void an_exact_engine_of_each_kind_passes(void **unused)
         cairn_check found = check(engine);
         assert_true(found.usable && found.exact && found.rows_move);
         assert_string_equal(found.reason, "");
-        assert_true(found.tokens < 100);
+        assert_true(found.tokens < 150);
         assert_true(found.control.done && !found.control.same);
         assert_int_equal(cairn_replica_counters_get(engine)->violations, 0);
         assert_int_equal(engine->ops->length(engine, 0), 0);
