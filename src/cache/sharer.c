@@ -114,7 +114,7 @@ uint64_t cairn_sharer_buffer_bytes(cairn_engine *engine)
     return sizeof(cairn_sharer) + (SHARER_JOBS + SHARER_LOADS) * payload_room(engine) +
            (SHARER_JOBS + 1) * (uint64_t)engine->info.slot_tokens_max * sizeof(cairn_token) +
            SHARER_JOBS * parts * sizeof(cairn_shared_part) + SHARER_KNOWN * sizeof(sharer_known) +
-           engine->info.slots * ask;
+           (engine->info.slots + SHARER_ASKS_MORE) * ask;
 }
 
 static bool buffers_new(cairn_sharer *sharer)
@@ -126,7 +126,7 @@ static bool buffers_new(cairn_sharer *sharer)
     sharer->positions = cairn_mem_array(mem, sharer->digests_room, sizeof *sharer->positions);
     sharer->digests = cairn_mem_array(mem, sharer->digests_room, sizeof *sharer->digests);
     sharer->known = cairn_mem_array(mem, SHARER_KNOWN, sizeof *sharer->known);
-    sharer->asks = cairn_mem_array(mem, sharer->slots, sizeof *sharer->asks);
+    sharer->asks = cairn_mem_array(mem, sharer->count_asks, sizeof *sharer->asks);
     bool fine = sharer->slot != NULL && sharer->tokens != NULL && sharer->positions != NULL &&
                 sharer->digests != NULL && sharer->known != NULL && sharer->asks != NULL;
     for (int i = 0; i < SHARER_JOBS && fine; i++) {
@@ -141,7 +141,7 @@ static bool buffers_new(cairn_sharer *sharer)
         sharer->loads[i].payload = cairn_mem_alloc(mem, sharer->payload_room);
         fine = sharer->loads[i].payload != NULL;
     }
-    for (uint32_t i = 0; i < sharer->slots && fine; i++) {
+    for (uint32_t i = 0; i < sharer->count_asks && fine; i++) {
         sharer_ask *ask = &sharer->asks[i];
         ask->point.parts = cairn_mem_array(mem, sharer->parts_room, sizeof *ask->point.parts);
         ask->head_parts = cairn_mem_array(mem, sharer->parts_room, sizeof *ask->head_parts);
@@ -154,7 +154,7 @@ static bool buffers_new(cairn_sharer *sharer)
 static void buffers_release(cairn_sharer *sharer)
 {
     cairn_mem *mem = sharer->mem;
-    for (uint32_t i = 0; i < sharer->slots && sharer->asks != NULL; i++) {
+    for (uint32_t i = 0; i < sharer->count_asks && sharer->asks != NULL; i++) {
         sharer_ask *ask = &sharer->asks[i];
         cairn_mem_array_release(mem, ask->point.parts, sharer->parts_room, sizeof *ask->point.parts);
         cairn_mem_array_release(mem, ask->head_parts, sharer->parts_room, sizeof *ask->head_parts);
@@ -170,7 +170,7 @@ static void buffers_release(cairn_sharer *sharer)
         cairn_mem_array_release(mem, job->marks, CAIRN_SHARER_BLOCK_TOKENS, sizeof *job->marks);
         cairn_mem_array_release(mem, job->point.parts, sharer->parts_room, sizeof *job->point.parts);
     }
-    cairn_mem_array_release(mem, sharer->asks, sharer->slots, sizeof *sharer->asks);
+    cairn_mem_array_release(mem, sharer->asks, sharer->count_asks, sizeof *sharer->asks);
     cairn_mem_array_release(mem, sharer->known, SHARER_KNOWN, sizeof *sharer->known);
     cairn_mem_array_release(mem, sharer->digests, sharer->digests_room, sizeof *sharer->digests);
     cairn_mem_array_release(mem, sharer->positions, sharer->digests_room, sizeof *sharer->positions);
@@ -211,6 +211,7 @@ cairn_status cairn_sharer_new(cairn_cache *cache, const cairn_cache_shared *opti
     sharer->cache = cache;
     sharer->mem = mem;
     sharer->slots = cache->engine->info.slots;
+    sharer->count_asks = sharer->slots + SHARER_ASKS_MORE;
     sharer->tokens_room = cache->engine->info.slot_tokens_max;
     sharer->payload_room = payload_room(cache->engine);
     sharer->parts_room = parts_room(cache->engine);
@@ -248,7 +249,7 @@ void cairn_sharer_free(cairn_sharer *sharer)
     if (sharer->receiver_runs) {
         (void)pthread_join(sharer->receiver, NULL);
     }
-    for (uint32_t i = 0; i < sharer->slots && sharer->asks != NULL && sharer->shared != NULL; i++) {
+    for (uint32_t i = 0; i < sharer->count_asks && sharer->asks != NULL && sharer->shared != NULL; i++) {
         cairn_sharer_ask_clear(sharer, &sharer->asks[i]);
     }
     cairn_shared_close(sharer->shared);
@@ -278,7 +279,7 @@ void cairn_sharer_wait(cairn_sharer *sharer, uint64_t until_ns)
     for (int i = 0; i < SHARER_JOBS; i++) {
         comes = comes || sharer->jobs[i].phase == SHARER_READY || sharer->jobs[i].phase == SHARER_RUNNING;
     }
-    for (uint32_t i = 0; i < sharer->slots; i++) {
+    for (uint32_t i = 0; i < sharer->count_asks; i++) {
         comes = comes || sharer->asks[i].phase == SHARER_READY || sharer->asks[i].phase == SHARER_RUNNING;
     }
     bool came = false;

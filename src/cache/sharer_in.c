@@ -145,7 +145,7 @@ static sharer_ask *ask_take(cairn_sharer *sharer)
 {
     sharer_ask *found = NULL;
     (void)pthread_mutex_lock(&sharer->lock);
-    for (uint32_t i = 0; i < sharer->slots && found == NULL; i++) {
+    for (uint32_t i = 0; i < sharer->count_asks && found == NULL; i++) {
         found = sharer->asks[i].phase == SHARER_FREE ? &sharer->asks[i] : NULL;
     }
     (void)pthread_mutex_unlock(&sharer->lock);

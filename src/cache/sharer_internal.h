@@ -20,6 +20,7 @@ enum {
     SHARER_JOBS = 2,         /* copies on their way out                                               */
     SHARER_LOADS = 2,        /* and in                                                                */
     SHARER_KEYS_MAX = 512,   /* points that one request asks for                                      */
+    SHARER_ASKS_MORE = 2,    /* questions beyond one a slot: of requests that are gone                 */
     SHARER_TRIES = 3,        /* points that are looked at before the store has nothing                 */
     SHARER_STATES_MAX = 64,  /* of one path                                                           */
     SHARER_KNOWN = 8192,     /* names that are known to be in the store                               */
@@ -76,6 +77,7 @@ typedef struct sharer_ask {
     uint32_t count_heads;     /* of the state, and of the rows beyond `resume`                          */
     uint32_t *head_parts;     /* uint32_t[parts_room]: whose they are                                   */
     cairn_shared_head *heads; /* cairn_shared_head[parts_room], the first count_heads are the receiver's   */
+    uint64_t trip_ns;         /* that the first question took: once more for each blob                  */
     uint64_t expected_ns;     /* that their bytes will take                                             */
     bool dearer;              /* there was something, and reading is faster                            */
 } sharer_ask;
@@ -113,7 +115,7 @@ struct cairn_sharer {
     uint64_t deadline_ns; /* of one question                                                             */
     uint32_t ttl_s;
     uint64_t payload_room;
-    uint32_t tokens_room, parts_room, slots;
+    uint32_t tokens_room, parts_room, slots, count_asks;
     double read_ns_token;
     /* The engine's thread's own. */
     sharer_slot *slot;   /* sharer_slot[slots]                                                              */
@@ -136,7 +138,8 @@ struct cairn_sharer {
     bool stop;
     sharer_job jobs[SHARER_JOBS];
     sharer_load loads[SHARER_LOADS];
-    sharer_ask *asks; /* sharer_ask[slots]                                                               */
+    sharer_ask
+        *asks; /* sharer_ask[count_asks]                                                               */
     cairn_cache_shared_stats stats;
 };
 

@@ -46,7 +46,7 @@ static cairn_status point_take(cairn_sharer *sharer, sharer_ask *ask, cairn_erro
     }
     uint64_t bytes = parts_choose(ask, parts);
     uint32_t count = ask->count_heads;
-    ask->expected_ns = (uint64_t)((double)bytes / cairn_shared_speed(sharer->shared));
+    ask->expected_ns = (uint64_t)((double)bytes / cairn_shared_speed(sharer->shared)) + count * ask->trip_ns;
     ask->dearer = (double)ask->expected_ns > ask->read_ns_token * (candidate->position - ask->resume);
     cairn_status status = CAIRN_NOTFOUND;
     ask->count_heads = 0; /* none is held yet */
@@ -73,9 +73,11 @@ static bool point_serves(const sharer_ask *ask, const sharer_candidate *candidat
 static cairn_status ask_store(cairn_sharer *sharer, sharer_ask *ask, cairn_error *reterr)
 {
     bool there[SHARER_KEYS_MAX];
+    uint64_t begin_ns = cairn_clock_now_ns(cairn_clock_system());
     cairn_status status = cairn_shared_ask(sharer->shared, (const char(*)[CAIRN_KV_KEY_BYTES])ask->keys,
                                            ask->count, ask->until_ns, there, reterr);
     uint32_t tries = 0;
+    ask->trip_ns = cairn_clock_now_ns(cairn_clock_system()) - begin_ns;
     for (uint32_t i = 0; i < ask->count && status == CAIRN_OK && tries < SHARER_TRIES; i++) {
         if (!there[i]) {
             continue;
@@ -98,7 +100,7 @@ static cairn_status ask_store(cairn_sharer *sharer, sharer_ask *ask, cairn_error
 /* The first question that waits. The lock is held. */
 static sharer_ask *ask_next(cairn_sharer *sharer)
 {
-    for (uint32_t i = 0; i < sharer->slots; i++) {
+    for (uint32_t i = 0; i < sharer->count_asks; i++) {
         if (sharer->asks[i].phase == SHARER_READY) {
             return &sharer->asks[i];
         }

@@ -11,6 +11,8 @@
 #include <ftw.h>
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -19,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { START_MS_MAX = 20000 };
+enum { START_MS_MAX = 20000, PROXY_LINKS = 16 };
 
 static int socket_at(int port, struct sockaddr_in *ret_address)
 {
@@ -175,4 +177,158 @@ bool redis_says(const server *s, const char *command, const char *text)
     freeReplyObject(reply);
     redisFree(link);
     return says;
+}
+
+/* --- looking into a Redis server --------------------------------------------------------------------------------- */
+
+static redisContext *redis_link(const server *s)
+{
+    redisContext *link = redisConnect("127.0.0.1", s->port);
+    assert_true(link != NULL && link->err == 0);
+    return link;
+}
+
+void redis_names_get(const server *s, redis_names *ret_names)
+{
+    redisContext *link = redis_link(s);
+    redisReply *reply = redisCommand(link, "KEYS *");
+    assert_true(reply != NULL && reply->type == REDIS_REPLY_ARRAY);
+    ret_names->count = (uint32_t)reply->elements;
+    ret_names->keys = test_malloc((reply->elements + 1) * sizeof *ret_names->keys);
+    for (size_t i = 0; i < reply->elements; i++) {
+        ret_names->keys[i] = test_malloc((size_t)reply->element[i]->len + 1);
+        memcpy(ret_names->keys[i], reply->element[i]->str, (size_t)reply->element[i]->len + 1);
+    }
+    freeReplyObject(reply);
+    redisFree(link);
+}
+
+void redis_names_release(redis_names *names)
+{
+    for (uint32_t i = 0; i < names->count; i++) {
+        test_free(names->keys[i]);
+    }
+    test_free(names->keys);
+}
+
+redis_value redis_value_get(const server *s, const char *key)
+{
+    redisContext *link = redis_link(s);
+    redisReply *reply = redisCommand(link, "GET %s", key);
+    assert_true(reply != NULL && reply->type == REDIS_REPLY_STRING);
+    redis_value value = {.bytes = test_malloc((size_t)reply->len + 1), .count = (size_t)reply->len};
+    memcpy(value.bytes, reply->str, value.count);
+    freeReplyObject(reply);
+    redisFree(link);
+    return value;
+}
+
+void redis_value_set(const server *s, const char *key, const redis_value *value)
+{
+    redis_do(s, "SET %s %b", key, value->bytes, value->count);
+}
+
+void redis_value_release(redis_value *value)
+{
+    test_free(value->bytes);
+}
+
+static uint64_t info_number(const char *info, const char *name)
+{
+    const char *at = strstr(info, name);
+    assert_non_null(at);
+    return strtoull(at + strlen(name), NULL, 10);
+}
+
+redis_traffic redis_traffic_get(const server *s)
+{
+    redisContext *link = redis_link(s);
+    redisReply *reply = redisCommand(link, "INFO stats");
+    assert_true(reply != NULL && reply->type == REDIS_REPLY_STRING);
+    redis_traffic traffic = {.commands = info_number(reply->str, "total_commands_processed:"),
+                             .received_bytes = info_number(reply->str, "total_net_input_bytes:")};
+    freeReplyObject(reply);
+    redisFree(link);
+    return traffic;
+}
+
+/* --- a line that is cut ------------------------------------------------------------------------------------------ */
+
+/* Pass on what is there. False: hung up, or too much came back. */
+static bool proxy_pass(proxy *line, int from, int to, bool back)
+{
+    uint8_t bytes[4096];
+    ssize_t got = read(from, bytes, sizeof bytes);
+    if (got <= 0) {
+        return false;
+    }
+    uint64_t left = back ? line->bytes_max - line->passed_bytes : UINT64_MAX;
+    size_t count = (uint64_t)got < left ? (size_t)got : (size_t)left;
+    line->passed_bytes += back ? count : 0;
+    return write(to, bytes, count) == (ssize_t)count && line->passed_bytes < line->bytes_max;
+}
+
+static void *proxy_main(void *ctx)
+{
+    proxy *line = ctx;
+    struct pollfd fds[2 + 2 * PROXY_LINKS];
+    int count = 2;
+    fds[0] = (struct pollfd){.fd = line->stop[0], .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = line->listener, .events = POLLIN};
+    while (poll(fds, (nfds_t)count, -1) >= 0 && fds[0].revents == 0) {
+        if ((fds[1].revents & POLLIN) != 0 && count + 2 <= 2 + 2 * PROXY_LINKS) {
+            int in = accept(line->listener, NULL, NULL);
+            struct sockaddr_in address;
+            int out = socket_at(line->to_port, &address);
+            if (line->passed_bytes >= line->bytes_max ||
+                connect(out, (struct sockaddr *)&address, sizeof address) != 0) {
+                (void)close(in);
+                (void)close(out);
+            } else {
+                int on = 1; /* what is passed on isn't held back */
+                (void)setsockopt(in, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+                (void)setsockopt(out, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+                fds[count++] = (struct pollfd){.fd = in, .events = POLLIN};
+                fds[count++] = (struct pollfd){.fd = out, .events = POLLIN};
+            }
+            continue; /* the new ones have no events yet */
+        }
+        for (int i = 2; i < count; i++) {
+            int other = i % 2 == 0 ? i + 1 : i - 1;
+            if (fds[i].fd >= 0 && fds[i].revents != 0 &&
+                !proxy_pass(line, fds[i].fd, fds[other].fd, i % 2 == 1)) {
+                (void)close(fds[i].fd);
+                (void)close(fds[other].fd);
+                fds[i].fd = fds[other].fd = -1;
+            }
+        }
+    }
+    for (int i = 2; i < count; i++) {
+        if (fds[i].fd >= 0) {
+            (void)close(fds[i].fd);
+        }
+    }
+    return NULL;
+}
+
+void proxy_start(proxy *line, int to_port, uint64_t bytes_max)
+{
+    struct sockaddr_in address;
+    socklen_t size = sizeof address;
+    *line = (proxy){.to_port = to_port, .bytes_max = bytes_max, .listener = socket_at(0, &address)};
+    assert_int_equal(bind(line->listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(line->listener, 16), 0);
+    assert_int_equal(getsockname(line->listener, (struct sockaddr *)&address, &size), 0);
+    line->port = ntohs(address.sin_port);
+    assert_int_equal(pipe(line->stop), 0);
+    assert_int_equal(pthread_create(&line->thread, NULL, proxy_main, line), 0);
+}
+
+void proxy_end(proxy *line)
+{
+    assert_int_equal(write(line->stop[1], "", 1), 1);
+    assert_int_equal(pthread_join(line->thread, NULL), 0);
+    (void)close(line->stop[0]);
+    (void)close(line->stop[1]);
+    (void)close(line->listener);
 }

@@ -7,6 +7,8 @@
 #ifndef CAIRN_TESTS_SERVER_SUPPORT_H
 #define CAIRN_TESTS_SERVER_SUPPORT_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -44,6 +46,40 @@ const char *redis_url(const server *s);
 long long redis_do(const server *s, const char *format, ...);
 /* Does the answer of a command, a text, hold this? */
 bool redis_says(const server *s, const char *command, const char *text);
+
+/* All keys of database 0. */
+typedef struct redis_names {
+    char **keys;
+    uint32_t count;
+} redis_names;
+void redis_names_get(const server *s, redis_names *ret_names);
+void redis_names_release(redis_names *names);
+
+/* A value: bytes of its own. */
+typedef struct redis_value {
+    uint8_t *bytes;
+    size_t count;
+} redis_value;
+redis_value redis_value_get(const server *s, const char *key);
+void redis_value_set(const server *s, const char *key, const redis_value *value);
+void redis_value_release(redis_value *value);
+
+/* What the server counted so far. */
+typedef struct redis_traffic {
+    uint64_t commands, received_bytes;
+} redis_traffic;
+redis_traffic redis_traffic_get(const server *s);
+
+/* A line to a port of this machine that hangs up for good when so many bytes have come back over it. */
+typedef struct proxy {
+    int port, to_port, listener;
+    uint64_t bytes_max;
+    atomic_uint_fast64_t passed_bytes;
+    pthread_t thread;
+    int stop[2]; /* a pipe */
+} proxy;
+void proxy_start(proxy *line, int to_port, uint64_t bytes_max);
+void proxy_end(proxy *line);
 
 /* A program on the PATH or in the system's folders; fails the test and names the Debian package when it is missing. */
 const char *server_program(const char *name, const char *package);
