@@ -35,6 +35,7 @@
 #include "cairn/prompt.h"
 #include "cairn/record.h"
 #include "cairn/status.h"
+#include "cairn/timeline.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -177,6 +178,8 @@ const float *cairn_request_logits(const cairn_request *request);
 CAIRN_MUST_CHECK cairn_status cairn_request_push(cairn_request *request, cairn_token token);
 /* Valid from begin until free; times and counts grow until the end. */
 const cairn_record *cairn_request_record(const cairn_request *request);
+/* What was done for it and when; as long as the record. */
+const cairn_timeline *cairn_request_timeline(const cairn_request *request);
 const cairn_error *cairn_request_error(const cairn_request *request);
 /* After cairn_cache_end. NULL is allowed. */
 void cairn_request_free(cairn_request *request);

@@ -13,13 +13,14 @@
  *   cache_batch.c    the pieces of one step, decoded together; what to do when that fails
  *   cache_look.c     the tree of known paths, for those who watch
  *   cache_record.c   what a request reused and why, counted where it happens
+ *   cache_timeline.c when what was done for it
  *   mover.c          bytes between engine and tier
  *   keeper.c         what slots hold, to disk; keeper_fetch.c: back, before a request is planned
  *   sharer.c         the same with the shared store
  *
  * Owner    a request belongs to its cache until it is ended, then to the caller
  * Thread   the thread that owns the engine
- * Caveats  requests (a few hundred bytes, their list of actions, four bytes a token of answer) are the
+ * Caveats  requests (about 8 KB, their list of actions, four bytes a token of answer) are the
  *          caller's handles and lie outside of ram_bytes_max
  */
 #ifndef CAIRN_CACHE_INTERNAL_H
@@ -94,6 +95,7 @@ struct cairn_request {
     uint32_t vocab_size;
     uint64_t step_seen; /* the cache's step that has it in hand                                          */
     cairn_record record;
+    cairn_timeline timeline;
     cairn_error error;
 
     cairn_todo few[CAIRN_CACHE_ACTIONS_MIN];
@@ -218,6 +220,13 @@ void cairn_record_read(cairn_request *request, uint32_t begin, uint32_t end, uin
 void cairn_record_answered(cairn_request *request, uint64_t cost_ns);
 void cairn_record_restored(cairn_request *request, uint64_t bytes, uint64_t cost_ns);
 void cairn_record_saved(cairn_request *request, uint64_t bytes, uint64_t cost_ns);
+
+/* --- cache_timeline.c ------------------------------------------------------------------------------------- */
+
+/* Work has ended. `count` is filled in. */
+void cairn_timeline_add(cairn_request *request, const cairn_span *work);
+/* The same for work that ends now and took cost_ns. */
+void cairn_timeline_ended(cairn_request *request, cairn_span_kind kind, uint64_t cost_ns, uint64_t bytes);
 
 /* cache_counts.c: what was learned of divergences, on disk. None of them can fail: without the file the prior is used. */
 void cairn_counts_open(cairn_cache *cache, const cairn_cache_disk *disk);

@@ -37,7 +37,13 @@ void cairn_record_decision(cairn_request *request)
 void cairn_record_read(cairn_request *request, uint32_t begin, uint32_t end, uint64_t cost_ns)
 {
     cairn_record *record = &request->record;
+    uint64_t now_ns = cairn_cache_now_ns(request->cache);
     record->read_ns += cost_ns;
+    cairn_timeline_add(request, &(cairn_span){.kind = CAIRN_SPAN_READ,
+                                              .begin = begin,
+                                              .end = end,
+                                              .begin_ns = now_ns - cost_ns,
+                                              .end_ns = now_ns});
     if (record->read == 0 || begin < record->resume) {
         record->resume = begin;
     }
@@ -48,7 +54,13 @@ void cairn_record_read(cairn_request *request, uint32_t begin, uint32_t end, uin
 
 void cairn_record_answered(cairn_request *request, uint64_t cost_ns)
 {
+    uint64_t now_ns = cairn_cache_now_ns(request->cache);
     request->record.answer_ns += cost_ns;
+    cairn_timeline_add(request, &(cairn_span){.kind = CAIRN_SPAN_WRITE,
+                                              .begin = request->length - 1,
+                                              .end = request->length,
+                                              .begin_ns = now_ns - cost_ns,
+                                              .end_ns = now_ns});
     if (request->answer_next > request->record.answer_tokens) {
         request->record.answer_tokens = request->answer_next;
         request->cache->totals.tokens_answer++;
@@ -59,10 +71,12 @@ void cairn_record_restored(cairn_request *request, uint64_t bytes, uint64_t cost
 {
     request->record.restore_ns += cost_ns;
     request->record.moved_bytes += bytes;
+    cairn_timeline_ended(request, request->fetches ? CAIRN_SPAN_FETCH : CAIRN_SPAN_RESTORE, cost_ns, bytes);
 }
 
 void cairn_record_saved(cairn_request *request, uint64_t bytes, uint64_t cost_ns)
 {
     request->record.save_ns += cost_ns;
     request->record.moved_bytes += bytes;
+    cairn_timeline_ended(request, CAIRN_SPAN_SAVE, cost_ns, bytes);
 }

@@ -105,7 +105,9 @@ cairn_status cairn_request_plan(cairn_request *request, uint32_t slot, cairn_err
                          .trim_floors = trim_floors(cache)};
     const cairn_action *actions;
     uint32_t count;
+    uint64_t begin_ns = cairn_cache_now_ns(cache);
     cairn_status status = cairn_cache_tell(cache, &event, &actions, &count, reterr);
+    cairn_timeline_ended(request, CAIRN_SPAN_LOOKUP, cairn_cache_now_ns(cache) - begin_ns, 0);
     const cairn_decision *decision = cairn_core_decision(cache->core, event.request);
     if (decision == NULL) {
         return status != CAIRN_OK ? status : cairn_error_set(reterr, CAIRN_NOMEM, "cache: begin", NULL);

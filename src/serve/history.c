@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "serve/perfetto.h"
 
 void cairn_history_init(cairn_history *h)
 {
@@ -71,7 +72,8 @@ json_t *cairn_history_json(cairn_history *h, const cairn_namespace *owner, uint6
     return json_pack("{s:o}", "requests", list);
 }
 
-json_t *cairn_history_find(cairn_history *h, const cairn_namespace *owner, uint64_t id)
+static json_t *find(cairn_history *h, const cairn_namespace *owner, uint64_t id,
+                    json_t *(*print)(const cairn_history_entry *entry))
 {
     json_t *found = NULL;
     CAIRN_ASSERT(pthread_mutex_lock(&h->lock) == 0);
@@ -79,8 +81,18 @@ json_t *cairn_history_find(cairn_history *h, const cairn_namespace *owner, uint6
     for (uint64_t i = 1; i <= n && found == NULL; i++) {
         const cairn_history_entry *entry = &h->entries[(h->count - i) % CAIRN_HISTORY_MAX];
         if (entry->id == id && is_shown(entry, owner))
-            found = entry_json(entry);
+            found = print(entry);
     }
     CAIRN_ASSERT(pthread_mutex_unlock(&h->lock) == 0);
     return found;
+}
+
+json_t *cairn_history_find(cairn_history *h, const cairn_namespace *owner, uint64_t id)
+{
+    return find(h, owner, id, entry_json);
+}
+
+json_t *cairn_history_timeline(cairn_history *h, const cairn_namespace *owner, uint64_t id)
+{
+    return find(h, owner, id, cairn_perfetto_json);
 }

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <pthread.h>
 
+#include "cairn/timeline.h"
 #include "serve/excerpt.h"
 #include "serve/record_json.h"
 
@@ -25,6 +26,8 @@ typedef struct cairn_history_entry {
     cairn_namespace owner; /* see cairn_job.owner                                                     */
     cairn_namespace space; /* of its prompt                                                           */
     cairn_excerpt excerpt;
+    uint64_t arrived_ns; /* by the cache's clock                                                      */
+    cairn_timeline timeline;
 } cairn_history_entry;
 
 typedef struct cairn_history {
@@ -50,5 +53,8 @@ json_t *cairn_history_json(cairn_history *history, const cairn_namespace *owner,
 
 /* The record of one request, as in the list; NULL: not there (any more), or of another owner. */
 json_t *cairn_history_find(cairn_history *history, const cairn_namespace *owner, uint64_t id);
+
+/* Its time line, in the form of perfetto.h; NULL as above. */
+json_t *cairn_history_timeline(cairn_history *history, const cairn_namespace *owner, uint64_t id);
 
 #endif

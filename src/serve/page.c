@@ -50,23 +50,36 @@ void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request,
     }
 }
 
-void cairn_route_one_request(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+/* What `find` gives for the request whose number stands in the path. */
+static void answer_with(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply,
+                        json_t *(*find)(cairn_history *history, const cairn_namespace *owner, uint64_t id))
 {
+    static const char before[] = "/cairn/requests/";
     cairn_namespace owner;
-    const char *text = strrchr(request->path, '/') + 1;
+    const char *text = request->path + sizeof before - 1;
     char *end = NULL;
     errno = 0;
     unsigned long long id = strtoull(text, &end, 10);
     if (!owner_of(serve, request, &owner, &reply->error))
         return;
     json_t *found = NULL;
-    if (errno == 0 && end != text && *end == '\0' && text[0] >= '0' && text[0] <= '9')
-        found = cairn_history_find(&serve->history, serve->options.count_api_keys > 0 ? &owner : NULL, id);
+    if (errno == 0 && (*end == '\0' || *end == '/') && text[0] >= '0' && text[0] <= '9')
+        found = find(&serve->history, serve->options.count_api_keys > 0 ? &owner : NULL, id);
     if (found == NULL) {
         cairn_api_error_set(&reply->error, 404, "not_found_error", "not_found",
-                            "There is no record of request %.40s; the last %d are kept.", text,
-                            CAIRN_HISTORY_MAX);
+                            "There is no record of request %.*s; the last %d are kept.",
+                            (int)strcspn(text, "/"), text, CAIRN_HISTORY_MAX);
         return;
     }
     cairn_reply_json(reply, found);
+}
+
+void cairn_route_one_request(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    answer_with(serve, request, reply, cairn_history_find);
+}
+
+void cairn_route_perfetto(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    answer_with(serve, request, reply, cairn_history_timeline);
 }

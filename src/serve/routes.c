@@ -36,18 +36,29 @@ static const cairn_route table[] = {
     {"POST", "/cairn/warm/*", cairn_route_warm, false},
     {"GET", "/cairn/requests", cairn_route_requests, false},
     {"GET", "/cairn/requests/*", cairn_route_one_request, false},
+    {"GET", "/cairn/requests/*/perfetto", cairn_route_perfetto, false},
     {"GET", "/cairn/events", cairn_route_events, false},
     {"GET", "/", cairn_route_page, true},
 };
 
 static const cairn_route head_route = {"HEAD", "", cairn_route_head, true};
 
+/* A '*' stands for one name: "/cairn/requests/" followed by it. A '/' at the end makes no difference, but behind a name. */
 static bool same_path(const char *route, const char *path)
 {
-    size_t n = strlen(route);
-    if (n > 1 && route[n - 1] == '*') /* "/cairn/requests/" followed by one name */
-        return strncmp(route, path, n - 1) == 0 && path[n - 1] != '\0' && strchr(path + n - 1, '/') == NULL;
-    return strncmp(route, path, n) == 0 && (path[n] == '\0' || (path[n] == '/' && path[n + 1] == '\0'));
+    bool named = false;
+    for (; *route != '\0'; route++) {
+        if (*route == '*') {
+            size_t n = strcspn(path, "/");
+            if (n == 0)
+                return false;
+            path += n;
+            named = true;
+        } else if (*route != *path++) {
+            return false;
+        }
+    }
+    return *path == '\0' || (!named && path[0] == '/' && path[1] == '\0');
 }
 
 const cairn_route *cairn_routes_find(const char *method, const char *path, cairn_api_error *error)

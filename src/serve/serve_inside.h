@@ -105,6 +105,7 @@ void cairn_route_events(cairn_serve *serve, const cairn_http_request *request, c
 void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_one_request(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_perfetto(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 
 /* The chat bridge's or the sampler's complaint about a request, as the client sees it: the field becomes `param`. */
 void cairn_render_error(cairn_api_error *error, const cairn_error *cause);

@@ -195,7 +195,9 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
                                  .owner = job->owner,
                                  .space = job->prompt.space,
                                  .recalled = job->recall.count_in_place,
-                                 .excerpt = job->excerpt};
+                                 .excerpt = job->excerpt,
+                                 .arrived_ns = w->arrived_ns,
+                                 .timeline = *cairn_request_timeline(w->request)};
     cairn_history_add(o->history, &entry);
     o->sessions[record.slot] = job->session;
     record_trace(o, job, &record, ending);

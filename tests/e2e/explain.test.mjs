@@ -148,3 +148,32 @@ test('top shows slots, tiers and requests, and says when nobody answers', async 
     assert.equal(gone.code, 1);
     assert.match(gone.err, /no connection/);
 });
+
+test('a request\'s time line opens in Perfetto: every piece of work, inside its phases', async () => {
+    const server = await Server.start(['-c', '4096', '--cache-ram', '256M']);
+    try {
+        const first = [{ role: 'system', content: words(200, 1) }, { role: 'user', content: words(900, 2) }];
+        await server.chat(first);
+        const { json } = await server.chat([first[0], { role: 'user', content: `${words(900, 2)} more` }], { cairn: { explain: true } });
+        const { requests } = (await server.get('/cairn/requests')).json;
+        const trace = (await server.get(`/cairn/requests/${requests[0].id}/perfetto`)).json;
+        const on = (track) => trace.traceEvents.filter((event) => event.ph === 'X' && event.tid === track);
+        const [waits, reads, writes] = on(1);
+        assert.deepEqual([waits.name, reads.name, writes.name], ['waits for a slot', 'reads the prompt', 'writes the answer']);
+        assert.equal(reads.args.reused, json.cairn.reused);
+        const work = on(2);
+        for (const kind of ['lookup', 'restore', 'read', 'save', 'write']) {
+            assert.ok(work.some((event) => event.name === kind), kind);
+        }
+        const tokens = work.filter((event) => event.name === 'read').reduce((sum, event) => sum + event.args.end - event.args.begin, 0);
+        assert.equal(tokens, json.cairn.read);
+        work.forEach((event, index) => {
+            assert.ok(event.dur >= 0 && (index === 0 || event.ts >= work[index - 1].ts), JSON.stringify(work));
+            const phase = event.name === 'write' ? writes : event.name === 'read' ? reads : null;
+            assert.ok(phase === null || event.ts >= phase.ts - 1, JSON.stringify([event, phase]));
+        });
+        assert.equal((await server.get('/cairn/requests/4711/perfetto')).status, 404);
+    } finally {
+        await server.stop();
+    }
+});

@@ -14,13 +14,26 @@ static void known_routes_are_found(void **state)
     assert_non_null(cairn_routes_find("HEAD", "/v1/models", &error));
     assert_true(cairn_routes_find("GET", "/health", &error)->open);
     assert_false(cairn_routes_find("GET", "/metrics", &error)->open);
+    assert_non_null(cairn_routes_find("GET", "/cairn/requests", &error));
+    assert_non_null(cairn_routes_find("GET", "/cairn/requests/", &error));
+    assert_string_equal(cairn_routes_find("GET", "/cairn/requests/12", &error)->path, "/cairn/requests/*");
+    assert_string_equal(cairn_routes_find("GET", "/cairn/requests/12/perfetto", &error)->path,
+                        "/cairn/requests/*/perfetto");
     assert_int_equal(error.http, 0);
 }
 
 static void unknown_routes_are_404(void **state)
 {
     (void)state;
-    static const char *const paths[] = {"/nothing", "/v1", "/v1/chat", "/v1/chat/completionsx", "/v1/models//", ""};
+    static const char *const paths[] = {"/nothing",
+                                        "/v1",
+                                        "/v1/chat",
+                                        "/v1/chat/completionsx",
+                                        "/v1/models//",
+                                        "/cairn/requests/1/",
+                                        "/cairn/requests//perfetto",
+                                        "/cairn/requests/1/2/perfetto",
+                                        ""};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         cairn_api_error error = {0};
         assert_null(cairn_routes_find("GET", paths[i], &error));
