@@ -18,7 +18,7 @@ SELECT = $(if $(TESTS),-R '$(TESTS)')
 export MODEL PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help architectures setup setup-build build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh test-deb install uninstall deb format format-check tidy clean screenshots
+.PHONY: help architectures setup setup-build build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh test-deb install uninstall deb reference format format-check tidy clean screenshots
 
 help:
 	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
@@ -33,6 +33,7 @@ help:
 	@echo 'make test-asan    all tests with address and undefined behaviour sanitizers'
 	@echo 'make test-tsan    all tests with the thread sanitizer'
 	@echo 'make screenshots  pictures of the page into docs/images (needs chromium)'
+	@echo 'make reference    docs/reference, from the headers and from --help'
 	@echo 'make test-fresh   demo and test in a minimal Debian 12 made for it (needs root and debootstrap)'
 	@echo 'make install      PREFIX=/usr/local DESTDIR=: program, library, man pages, completions; make uninstall takes them away'
 	@echo 'make deb          Debian packages into build/deb (make test-deb tries them in a Debian 12 made for it)'
@@ -92,6 +93,11 @@ bench: build-release
 
 bench-peers: build-release
 	@tools/bench-peers $(ARGS)
+
+# The pages of docs/reference, from the headers and from --help.
+reference: build
+	@tools/api-docs docs/reference
+	@tools/command-docs build/dev/bin/cairn --reference docs/reference/commands.md
 
 screenshots: build
 	@build/dev/bin/cairn model synth -o build/dev/web/model.gguf >/dev/null

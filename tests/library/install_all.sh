@@ -18,7 +18,7 @@ echo mine >"$to/bin/mine"
 
 # --- everything is there -------------------------------------------------------------------------------------------
 "$source/tools/install" "$build" "$prefix" "$root"
-for file in bin/cairn share/man/man1/cairn.1 share/man/man1/cairn-serve.1 share/man/man1/cairn-store.1 \
+for file in bin/cairn share/man/man1/cairn.1 share/man/man1/cairn-serve.1 share/man/man1/cairn-store.1 share/man/man3/libcairn.3 \
     share/bash-completion/completions/cairn share/zsh/site-functions/_cairn share/fish/vendor_completions.d/cairn.fish \
     share/cairn/models/ggml-vocab-qwen35.gguf share/doc/cairn/copyright share/doc/cairn/THIRD_PARTY_NOTICES.md \
     share/doc/cairn/page_licenses.txt include/cairn/cairn.h; do
@@ -46,7 +46,7 @@ completions=$(bash -c '. "$1"; COMP_WORDS=(cairn serve --resume ""); COMP_CWORD=
 if command -v zsh >/dev/null; then zsh -n "$to/share/zsh/site-functions/_cairn"; fi
 if command -v fish >/dev/null; then fish -n "$to/share/fish/vendor_completions.d/cairn.fish"; fi
 if command -v man >/dev/null; then
-    for page in "$to"/share/man/man1/*.1; do
+    for page in "$to"/share/man/man[13]/*; do
         warnings=$(LC_ALL=C.UTF-8 man --warnings -l "$page" 2>&1 >/dev/null)
         [ -z "$warnings" ] || fail "$page: $warnings"
     done

@@ -1,0 +1,71 @@
+// The documents say what the program and the headers say: reference pages are current, options that are named exist.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { test } from 'node:test';
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+const PROGRAM = process.env.CAIRN_TEST_PROGRAM;
+const require = createRequire(import.meta.url);
+const { readProgram, readHelp, optionsOf } = require('../../tools/help_text.js');
+const { readHeader, readParts } = require('../../tools/header_text.js');
+const run = (...args) => execFileSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+const read = (file) => readFileSync(`${ROOT}/${file}`, 'utf8');
+const commands = readProgram(PROGRAM).commands;
+const options = new Set(commands.flatMap((command) => optionsOf(command).map((one) => `--${one.name}`)));
+
+test('docs/reference says what the headers say (else: make reference)', () => {
+    run('tools/api-docs', '--check', 'docs/reference');
+});
+
+test('docs/reference/commands.md says what --help says (else: make reference)', () => {
+    const folder = mkdtempSync(`${process.env.TMPDIR ?? '/tmp'}/cairn-docs-`);
+    try {
+        run('tools/command-docs', PROGRAM, '--reference', `${folder}/commands.md`);
+        assert.equal(read('docs/reference/commands.md'), readFileSync(`${folder}/commands.md`, 'utf8'));
+    } finally {
+        rmSync(folder, { recursive: true });
+    }
+});
+
+// Options of other programs that the documents mention.
+const FOREIGN = /^--(version|clean|quick|preset|test-dir|build|install|prefix|component|output-on-failure|cflags|libs|static|purge|omit|ignore-scripts|variant|user|now|system|warnings|check|reference|man|real-world|self-test|planted|update)$/;
+
+test('every option that the documents name is one of some command', () => {
+    const files = ['README.md', 'docs/man/cairn.1', ...readdirSync(`${ROOT}/docs`).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
+    for (const file of files) {
+        const text = read(file).replace(/\\-/g, '-');
+        for (const [, option] of text.matchAll(/(?<![\w-])(--[a-z][a-z0-9-]+)/g)) {
+            assert.ok(options.has(option) || FOREIGN.test(option), `${file}: ${option}`);
+        }
+    }
+});
+
+test('the README\'s table names options of serve with their letters', () => {
+    const serve = optionsOf(commands.find((command) => command.name === 'serve'));
+    const table = /\n\| option \| default \| \|\n([^]*?)\n\n/.exec(read('README.md'))[1];
+    let named = 0;
+    for (const row of table.split('\n').slice(1)) {
+        const letters = [...row.matchAll(/`-([a-z])`/g)].map((match) => match[1]);
+        for (const [, name] of row.split('|')[1].matchAll(/`--([a-z-]+)/g)) {
+            const option = serve.find((one) => one.name === name);
+            assert.ok(option, `--${name}`);
+            assert.ok(option.letter === '' || letters.includes(option.letter), `--${name} is also -${option.letter}`);
+            named++;
+        }
+    }
+    assert.ok(named >= 20);
+});
+
+test('a help text and a header are read back whole', () => {
+    const help = readHelp('usage: cairn x [options]\n\nSays it.\n\ncache\n  -a, --all               everything\n      --long-name-of-it FILE\n                          in a file,\n                          on two lines\n\nlog\n      --how fast|slow     how\n\n  -h, --help              this text\n\nexample:\n  cairn x\n');
+    assert.equal(help.usage, 'cairn x [options]');
+    assert.deepEqual(help.groups.map((group) => [group.heading, group.options.map((one) => one.name)]), [['cache', ['all', 'long-name-of-it']], ['log', ['how', 'help']]]);
+    assert.equal(help.groups[0].options[1].help, 'in a file, on two lines');
+    assert.equal(help.tail, 'example:\n  cairn x');
+    const header = readHeader('/*\n * x - what.\n *\n *   a picture\n *\n * Units    tokens,\n *          always\n */\n#ifndef CAIRN_X_H\n#define CAIRN_X_H\n\n/*\n * Do it.\n *\n *   a  [in]   how\n *   b  [out]  what\n *             came\n *\n * Errors  none\n */\nint cairn_do(int a, int *b);\n/* Both. */\nint cairn_x(void);\nint cairn_y(void);\n\ntypedef struct cairn_z {\n    int a;\n\n    int b;\n} cairn_z;\n\n#endif\n');
+    assert.deepEqual(header.items.map((item) => item.names), [['cairn_do'], ['cairn_x', 'cairn_y'], ['cairn_z']]);
+    assert.deepEqual(readParts(header.purpose), [{ text: 'x - what.' }, { code: '  a picture' }, { rows: [['Units', 'tokens, always']] }]);
+    assert.deepEqual(readParts(header.items[0].comment)[1], { rows: [['a', '[in]   how'], ['b', '[out]  what came']] });
+});
