@@ -30,7 +30,7 @@ test('docs/reference/commands.md says what --help says (else: make reference)', 
 });
 
 // Options of other programs that the documents mention.
-const FOREIGN = /^--(version|clean|quick|preset|test-dir|build|install|prefix|component|output-on-failure|cflags|libs|static|purge|omit|ignore-scripts|variant|user|now|system|warnings|check|reference|man|real-world|self-test|planted|update)$/;
+const FOREIGN = /^--(vocab|version|clean|quick|preset|test-dir|build|install|prefix|component|output-on-failure|cflags|libs|static|purge|omit|ignore-scripts|variant|user|now|system|warnings|check|reference|man|real-world|self-test|planted|update)$/;
 
 test('every option that the documents name is one of some command', () => {
     const files = ['README.md', 'docs/man/cairn.1', ...readdirSync(`${ROOT}/docs`).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
