@@ -24,8 +24,9 @@ struct cairn_answer {
     cairn_buf text;            /* everything generated */
     size_t shown_bytes;        /* text[0, shown) went through */
     int32_t stop_found;
-    cairn_buf noted; /* noted[] */
-    json_t *entries; /* their probabilities; the first `told` of both are with the client */
+    cairn_buf begins; /* size_t[]: where the text of each token begins */
+    cairn_buf noted;  /* noted[] */
+    json_t *entries;  /* their probabilities; the first `told` of both are with the client */
     size_t told;
 };
 
@@ -224,6 +225,7 @@ cairn_status cairn_answer_new(const cairn_mem *mem, const cairn_answer_options *
     a->options = *options;
     a->stop_found = -1;
     cairn_buf_init(&a->text, mem, options->text_bytes_max);
+    cairn_buf_init(&a->begins, mem, SIZE_MAX / 4);
     cairn_buf_init(&a->noted, mem, SIZE_MAX / 4);
     a->entries = json_array();
     cairn_status status = CAIRN_OK;
@@ -243,6 +245,7 @@ void cairn_answer_free(cairn_answer *a)
         return;
     cairn_chat_stream_free(a->stream);
     cairn_buf_release(&a->text);
+    cairn_buf_release(&a->begins);
     cairn_buf_release(&a->noted);
     json_decref(a->entries);
     cairn_mem_release(a->mem, a, sizeof *a);
@@ -301,7 +304,10 @@ cairn_status cairn_answer_text(cairn_answer *a, const char *text, size_t len_byt
 {
     CAIRN_ASSERT(a->stop_found < 0);
     *ret_stopped = false;
+    size_t begin = a->text.len_bytes;
     cairn_status status = cairn_buf_append(&a->text, text, len_bytes);
+    if (status == CAIRN_OK && a->stream != NULL)
+        status = cairn_buf_append(&a->begins, &begin, sizeof begin);
     if (status != CAIRN_OK)
         return status;
     cairn_stops_result stops =
@@ -330,7 +336,22 @@ typedef struct ending {
     cairn_finish finish;
     const cairn_record *record;
     const cairn_request_times *times;
+    uint32_t reasoning_tokens;
 } ending;
+
+/* How many tokens the reasoning has: those whose text begins in it, where it stands in what was written. */
+static uint32_t count_reasoning(const cairn_answer *a, const json_t *message)
+{
+    const json_t *reasoning = json_object_get(message, "reasoning_content");
+    size_t len = json_string_length(reasoning), count = a->begins.len_bytes / sizeof(size_t);
+    const size_t *begins = (const size_t *)(const void *)a->begins.bytes;
+    const char *text = cairn_buf_str(&a->text),
+               *at = len > 0 ? strstr(text, json_string_value(reasoning)) : NULL;
+    uint32_t n = 0;
+    for (size_t i = 0; at != NULL && i < count; i++)
+        n += begins[i] >= (size_t)(at - text) && begins[i] < (size_t)(at - text) + len;
+    return n;
+}
 
 /* Tokens that the client has not heard of; those behind a stop text it never will. */
 static size_t count_left(const cairn_answer *a)
@@ -347,6 +368,7 @@ static ending add_up(cairn_answer *a, const ending *own)
     if (sum->ended++ == 0) {
         sum->record = *own->record;
         sum->times = *own->times;
+        sum->reasoning_tokens = own->reasoning_tokens;
     } else {
         if (!a->options.same_prompt) {
             sum->record.prompt_tokens += own->record->prompt_tokens;
@@ -357,13 +379,17 @@ static ending add_up(cairn_answer *a, const ending *own)
         sum->times.prompt_ns += own->times->prompt_ns;
         sum->times.answer_ns += own->times->answer_ns;
         sum->times.answer_tokens += own->times->answer_tokens;
+        sum->reasoning_tokens += own->reasoning_tokens;
     }
     if (a->options.explain) {
         if (sum->records == NULL)
             sum->records = json_array();
         json_array_append_new(sum->records, cairn_record_json(own->record));
     }
-    return (ending){.finish = own->finish, .record = &sum->record, .times = &sum->times};
+    return (ending){.finish = own->finish,
+                    .record = &sum->record,
+                    .times = &sum->times,
+                    .reasoning_tokens = sum->reasoning_tokens};
 }
 
 static bool is_last(const cairn_answer *a)
@@ -449,7 +475,7 @@ static cairn_status end_stream(cairn_answer *a, const ending *own, cairn_buf *ou
         return status;
     if (a->options.include_usage) {
         json_t *usage = envelope(a, json_array());
-        json_object_set_new(usage, "usage", cairn_usage_json(all.record, all.times));
+        json_object_set_new(usage, "usage", cairn_usage_json(all.record, all.times, all.reasoning_tokens));
         json_object_set_new(usage, "timings", cairn_timings_json(all.record, all.times));
         status = cairn_sse_write(out, NULL, usage);
     }
@@ -471,14 +497,12 @@ static json_t *whole_text(const cairn_answer *a)
     return value;
 }
 
-static cairn_status end_whole(cairn_answer *a, const ending *own, const cairn_chat_text *message,
-                              cairn_buf *out)
+static cairn_status end_whole(cairn_answer *a, const ending *own, json_t *message, cairn_buf *out)
 {
     const char *word = cairn_answer_finish_word(a, own->finish);
     json_t *choice, *logprobs = new_logprobs(a, count_left(a));
     if (a->options.surface == CAIRN_SURFACE_CHAT) {
-        json_t *parsed = json_loadb(message->text, message->bytes, 0, NULL);
-        choice = json_pack("{s:I, s:o, s:o, s:s}", "index", (json_int_t)a->options.index, "message", parsed,
+        choice = json_pack("{s:I, s:O, s:o, s:s}", "index", (json_int_t)a->options.index, "message", message,
                            "logprobs", logprobs != NULL ? logprobs : json_null(), "finish_reason", word);
     } else {
         choice = text_choice(a, whole_text(a), logprobs, word);
@@ -492,36 +516,31 @@ static cairn_status end_whole(cairn_answer *a, const ending *own, const cairn_ch
         return CAIRN_OK;
     }
     json_t *value = envelope(a, choices);
-    json_object_set_new(value, "usage", cairn_usage_json(all.record, all.times));
+    json_object_set_new(value, "usage", cairn_usage_json(all.record, all.times, all.reasoning_tokens));
     add_extras(a, value, &all);
     return cairn_json_write(out, value);
 }
 
-static cairn_status end_shape(const cairn_answer *a, const ending *own, const cairn_chat_text *message,
-                              cairn_buf *out)
+static cairn_status end_shape(const cairn_answer *a, const ending *own, const json_t *message, cairn_buf *out)
 {
-    json_t *parsed = json_loadb(message->text, message->bytes, JSON_DECODE_ANY, NULL);
-    if (parsed == NULL)
-        return CAIRN_NOMEM;
     cairn_shape_answer answer = shape_answer(a, own->record);
     cairn_shape_end end = {.finish = own->finish,
                            .count_calls = cairn_answer_count_calls(a),
-                           .message = parsed,
-                           .times = own->times};
+                           .message = message,
+                           .times = own->times,
+                           .reasoning_tokens = own->reasoning_tokens};
     if (own->finish == CAIRN_FINISH_STOP_TEXT && a->stop_found >= 0 &&
         (size_t)a->stop_found < a->options.count_client_stops) {
         end.stop_text = a->options.stops[a->stop_found].bytes;
         end.stop_bytes = a->options.stops[a->stop_found].len_bytes;
     }
-    cairn_status status = a->options.shape->end(a->options.shape->ctx, &answer, &end, out);
-    json_decref(parsed);
-    return status;
+    return a->options.shape->end(a->options.shape->ctx, &answer, &end, out);
 }
 
 cairn_status cairn_answer_end(cairn_answer *a, cairn_finish finish, const cairn_record *record,
                               const cairn_request_times *times, cairn_buf *out)
 {
-    const ending own = {.finish = finish, .record = record, .times = times};
+    ending own = {.finish = finish, .record = record, .times = times};
     cairn_status status = show(a, a->text.len_bytes, true, out);
     cairn_chat_text deltas = {.text = "[]", .bytes = 2}, message = {.text = "null", .bytes = 4};
     if (status == CAIRN_OK && a->stream != NULL) {
@@ -531,11 +550,19 @@ cairn_status cairn_answer_end(cairn_answer *a, cairn_finish finish, const cairn_
     }
     if (status != CAIRN_OK)
         return status;
-    if (a->options.surface == CAIRN_SURFACE_LLAMA)
+    if (a->options.surface == CAIRN_SURFACE_LLAMA && a->options.shape == NULL)
         return end_llama(a, &own, out);
-    if (a->options.shape != NULL)
-        return end_shape(a, &own, &message, out);
-    return a->options.stream ? end_stream(a, &own, out) : end_whole(a, &own, &message, out);
+    json_t *parsed = json_loadb(message.text, message.bytes, JSON_DECODE_ANY, NULL);
+    if (parsed == NULL)
+        return CAIRN_NOMEM;
+    own.reasoning_tokens = count_reasoning(a, parsed);
+    if (a->options.shape != NULL) {
+        status = end_shape(a, &own, parsed, out);
+    } else {
+        status = a->options.stream ? end_stream(a, &own, out) : end_whole(a, &own, parsed, out);
+    }
+    json_decref(parsed);
+    return status;
 }
 
 cairn_status cairn_answer_fail(cairn_answer *a, const cairn_api_error *error, const cairn_record *record,

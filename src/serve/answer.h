@@ -42,6 +42,7 @@ typedef struct cairn_answer_sum {
     json_t *records;     /* with explain: what each choice reused                            */
     cairn_record record; /* of the first, with the counts of all prompts                       */
     cairn_request_times times; /* of all                                                            */
+    uint32_t reasoning_tokens;
 } cairn_answer_sum;
 void cairn_answer_sum_release(cairn_answer_sum *sum);
 

@@ -85,10 +85,11 @@ json_t *cairn_timings_json(const cairn_record *r, const cairn_request_times *t)
     return value;
 }
 
-json_t *cairn_usage_json(const cairn_record *r, const cairn_request_times *t)
+json_t *cairn_usage_json(const cairn_record *r, const cairn_request_times *t, uint32_t reasoning_tokens)
 {
-    return json_pack("{s:I, s:I, s:I, s:{s:I}}", "prompt_tokens", (json_int_t)r->prompt_tokens,
+    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens", (json_int_t)r->prompt_tokens,
                      "completion_tokens", (json_int_t)t->answer_tokens, "total_tokens",
                      (json_int_t)r->prompt_tokens + (json_int_t)t->answer_tokens, "prompt_tokens_details",
-                     "cached_tokens", (json_int_t)r->resume);
+                     "cached_tokens", (json_int_t)r->resume, "completion_tokens_details", "reasoning_tokens",
+                     (json_int_t)reasoning_tokens);
 }

@@ -40,7 +40,11 @@ json_t *cairn_record_noted_json(const cairn_record *record, json_t *notes, const
 /* {"cache_n":..,"prompt_n":..,"prompt_ms":..,"predicted_n":..,...} */
 json_t *cairn_timings_json(const cairn_record *record, const cairn_request_times *times);
 
-/* {"prompt_tokens":..,"completion_tokens":..,"total_tokens":..,"prompt_tokens_details":{"cached_tokens":..}} */
-json_t *cairn_usage_json(const cairn_record *record, const cairn_request_times *times);
+/*
+ * {"prompt_tokens":..,"completion_tokens":..,"total_tokens":..,"prompt_tokens_details":{"cached_tokens":..},
+ *  "completion_tokens_details":{"reasoning_tokens":..}}
+ */
+json_t *cairn_usage_json(const cairn_record *record, const cairn_request_times *times,
+                         uint32_t reasoning_tokens);
 
 #endif

@@ -82,18 +82,26 @@ static json_t *text_part(json_t *text)
     return json_pack("{s:s, s:o, s:[]}", "type", "output_text", "text", text, "annotations");
 }
 
+/* What the model wrote as {"input":"..."} is free text for the client; takes `text` over. */
+static json_t *custom_input(json_t *text)
+{
+    json_t *arguments = json_loads(json_string_value(text), 0, NULL);
+    json_t *inner = json_object_get(arguments, "input");
+    if (json_is_string(inner)) {
+        json_decref(text);
+        text = json_incref(inner);
+    }
+    json_decref(arguments);
+    return text;
+}
+
 static json_t *call_item(const response *r, const char *status, json_t *text)
 {
     const json_t *known = known_tool(r), *name = json_object_get(known, "name"),
                  *space = json_object_get(known, "namespace");
     bool custom = is_custom(r);
-    json_t *input = NULL;
-    if (custom) {
-        json_t *arguments = json_loads(json_string_value(text), 0, NULL);
-        const char *inner = json_string_value(json_object_get(arguments, "input"));
-        input = inner != NULL ? json_string(inner) : json_incref(text);
-        json_decref(arguments);
-    }
+    if (custom)
+        text = custom_input(text);
     json_t *item =
         json_pack("{s:s, s:s, s:s, s:s, s:s}", "type", custom ? "custom_tool_call" : "function_call", "id",
                   r->item_id, "call_id", r->call_id, "name",
@@ -101,8 +109,7 @@ static json_t *call_item(const response *r, const char *status, json_t *text)
     if (item != NULL && space != NULL)
         json_object_set(item, "namespace", (json_t *)space);
     if (item != NULL)
-        json_object_set(item, custom ? "input" : "arguments", custom ? input : text);
-    json_decref(input);
+        json_object_set(item, custom ? "input" : "arguments", text);
     json_decref(text);
     return item;
 }
@@ -156,7 +163,16 @@ static cairn_status close_parts(response *r, cairn_buf *out)
             status = event(r, out, "response.content_part.done",
                            piece(r, "content_index", "part", text_part(own_text(r))));
         }
-    } else if (!is_custom(r)) {
+    } else if (is_custom(r)) { /* its text is known when the arguments are whole */
+        json_t *text = custom_input(own_text(r));
+        status = event(r, out, "response.custom_tool_call_input.delta",
+                       piece(r, NULL, "delta", json_incref(text)));
+        if (status == CAIRN_OK) {
+            status = event(r, out, "response.custom_tool_call_input.done",
+                           piece(r, NULL, "input", json_incref(text)));
+        }
+        json_decref(text);
+    } else {
         json_t *value = piece(r, NULL, "arguments", own_text(r));
         json_object_set_new(value, "name", json_string(r->name));
         status = event(r, out, "response.function_call_arguments.done", value);
@@ -263,12 +279,13 @@ static cairn_status take(response *r, const char *answer_id, const json_t *delta
 
 /* --- the response ------------------------------------------------------------------------------------------------ */
 
-static json_t *usage_json(const cairn_record *record, uint32_t answer_tokens)
+static json_t *usage_json(const cairn_record *record, const cairn_shape_end *end)
 {
-    json_int_t prompt = record->prompt_tokens, answer = answer_tokens;
-    return json_pack("{s:I, s:{s:I}, s:I, s:I}", "input_tokens", prompt, "input_tokens_details",
-                     "cached_tokens", (json_int_t)record->resume, "output_tokens", answer, "total_tokens",
-                     prompt + answer);
+    json_int_t prompt = record->prompt_tokens, answer = end->times->answer_tokens;
+    return json_pack("{s:I, s:{s:I}, s:I, s:{s:I}, s:I}", "input_tokens", prompt, "input_tokens_details",
+                     "cached_tokens", (json_int_t)record->resume, "output_tokens", answer,
+                     "output_tokens_details", "reasoning_tokens", (json_int_t)end->reasoning_tokens,
+                     "total_tokens", prompt + answer);
 }
 
 /* Everything but usage; the request's fields are repeated, as the API does. */
@@ -338,7 +355,7 @@ static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn
     json_t *value = response_json(r, answer, whole ? "completed" : "incomplete");
     if (!whole)
         json_object_set_new(value, "incomplete_details", json_pack("{s:s}", "reason", "max_output_tokens"));
-    json_object_set_new(value, "usage", usage_json(answer->record, end->times->answer_tokens));
+    json_object_set_new(value, "usage", usage_json(answer->record, end));
     json_object_set_new(value, "timings", cairn_timings_json(answer->record, end->times));
     if (answer->explain) {
         json_object_set_new(value, "cairn",

@@ -48,6 +48,7 @@ typedef struct cairn_shape_end {
     size_t stop_bytes;
     const json_t *message; /* {"role":..,"content":..,"reasoning_content":..,"tool_calls":[..]}         */
     const cairn_request_times *times;
+    uint32_t reasoning_tokens; /* of the answer's                                                      */
 } cairn_shape_end;
 
 typedef struct cairn_answer_shape {

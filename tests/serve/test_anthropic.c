@@ -55,8 +55,8 @@ static void a_request_with_everything_is_converted(void **state)
             "'w'},"
             "{'type':'custom','name':'g','input_schema':{}}],'tool_choice':{'type':'any',"
             "'disable_parallel_tool_use':true},'messages':[{'role':'user','content':'hi'}]}"),
-        "{'max_tokens':9,'temperature':0.5,'top_p':0.9,'top_k':7,'stop':['X'],'stream':true,'cairn':{'"
-        "explain':true},"
+        "{'max_tokens':9,'temperature':0.5,'top_p':0.9,'top_k':7,'stop':['X'],'stream':true,"
+        "'metadata':{'user_id':'u'},'cairn':{'explain':true},"
         "'enable_thinking':true,'reasoning_effort':'high','response_format':{'type':'json_schema','json_"
         "schema':"
         "{'schema':{'type':'object'}}},'tools':[{'type':'function','function':{'name':'f','description':'d',"

@@ -49,6 +49,7 @@ static void a_request_with_everything_is_converted(void **state)
             "{'type':'web_search','external_web_access':true},{'type':'custom','name':'patch','format':{}}]}",
             NULL),
         "{'max_tokens':9,'temperature':0,'stream':true,'parallel_tool_calls':true,'reasoning_effort':'high',"
+        "'prompt_cache_key':'k',"
         "'response_format':{'type':'json_schema','json_schema':{'schema':{'type':'object'}}},"
         "'tool_choice':{'type':'function','function':{'name':'f'}},'tools':["
         "{'type':'function','function':{'name':'f','description':'d','parameters':{'type':'object'}}},"
@@ -176,7 +177,8 @@ static void a_whole_answer_is_a_response(void **state)
         "true,"
         "'tools':[],'tool_choice':'auto','store':false,'max_output_tokens':null,'metadata':{'k':'v'},"
         "'usage':{'input_tokens':50,'input_tokens_details':{'cached_tokens':30},'output_tokens':4,"
-        "'total_tokens':54},'model':'m','output':[{'type':'message','id':'msg_1_0','status':'completed',"
+        "'output_tokens_details':{'reasoning_tokens':0},'total_tokens':54},'model':'m','output':[{'type':'"
+        "message','id':'msg_1_0','status':'completed',"
         "'role':'assistant','content':[{'type':'output_text','text':'Hello.','annotations':[]}]}]}");
 }
 
@@ -278,7 +280,8 @@ static void each_item_is_opened_filled_and_closed(void **state)
                "response.content_part.done response.output_item.done response.output_item.added "
                "response.function_call_arguments.delta response.function_call_arguments.done "
                "response.output_item.done "
-               "response.output_item.added response.output_item.done response.completed");
+               "response.output_item.added response.custom_tool_call_input.delta "
+               "response.custom_tool_call_input.done response.output_item.done response.completed");
     const json_t *last = json_array_get(events, json_array_size(events) - 1);
     test_same(json_incref(json_object_get(json_object_get(last, "response"), "output")), output);
     json_decref(events);
