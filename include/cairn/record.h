@@ -36,7 +36,9 @@ extern "C" {
     X(FOREIGN, "foreign", "the nearer state belongs to another model, build or setting")         \
     X(PENDING, "pending", "the nearer state is still being written or read by another request")  \
     X(ENGINE, "engine", "the engine refused to restore the nearer state")                        \
-    X(OFF, "off", "the cache is off for this request")
+    X(OFF, "off", "the cache is off for this request")                                           \
+    X(KEY, "key", "what is stored was written with another key, or without one")                 \
+    X(UNREADABLE, "unreadable", "the nearer state is stored but can't be read")
 
 typedef enum cairn_reason {
 #define CAIRN_REASON_ENUM(name, word, sentence) CAIRN_REASON_##name,

@@ -37,7 +37,8 @@ extern "C" {
     X(LIMIT, -12, 413, "a limit was reached")                       \
     X(EXISTS, -13, 409, "exists already")                           \
     X(TIMEOUT, -14, 504, "took too long")                           \
-    X(INTERNAL, -15, 500, "internal error")
+    X(INTERNAL, -15, 500, "internal error")                         \
+    X(LOCKED, -16, 409, "written with another key")
 
 typedef enum cairn_status {
 #define CAIRN_STATUS_ENUM(name, code, http, message) CAIRN_##name = (code),

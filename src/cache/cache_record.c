@@ -27,6 +27,10 @@ void cairn_record_decision(cairn_request *request)
     }
     record->slot = decision->slot;
     record->reason = decision->reason;
+    if (decision->reason == CAIRN_REASON_NEW && request->cache->keeper != NULL &&
+        cairn_keeper_locked(request->cache->keeper)) {
+        record->reason = CAIRN_REASON_KEY;
+    }
     record->reason_position = decision->reason_position;
     record->reason_bytes = decision->reason_bytes;
     record->divergence_message = decision->divergence_message;

@@ -275,6 +275,14 @@ void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space)
     cairn_keeper_look_again(keeper);
 }
 
+bool cairn_keeper_locked(cairn_keeper *keeper)
+{
+    (void)pthread_mutex_lock(&keeper->lock);
+    bool locked = keeper->locked;
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return locked;
+}
+
 void cairn_keeper_stats_get(cairn_keeper *keeper, cairn_cache_disk_stats *ret_stats)
 {
     cairn_disk_stats disk;

@@ -101,6 +101,9 @@ bool cairn_keeper_fetch(cairn_keeper *keeper, cairn_fetch *fetch, bool wait, uin
 /* Give up what was not fetched, and release the lists. */
 void cairn_keeper_fetch_end(cairn_keeper *keeper, cairn_fetch *fetch);
 
+/* Does the directory hold files of another key? Then that is why a prompt found nothing there. */
+bool cairn_keeper_locked(cairn_keeper *keeper);
+
 /* Forget a namespace on disk, too. NULL: all of them. */
 void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space);
 

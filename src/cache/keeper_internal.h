@@ -102,6 +102,7 @@ struct cairn_keeper {
     cairn_disk_found
         *covered;        /* cairn_disk_found[KEEPER_COVERED_MAX]: the writer's                         */
     uint64_t scanned_ns; /* when the writer looked through the directory last                          */
+    bool locked;         /* files in the directory were written with another key */
     bool lost;           /* it found files gone: what is known is to be looked at anew */
 };
 

@@ -141,12 +141,14 @@ static void rest(cairn_keeper *keeper)
     (void)pthread_cond_timedwait(&keeper->wake, &keeper->lock, &until);
 }
 
-/* Files of another key, or none, are misses one by one; the operator is told once, after the first look. */
+/* Files of another key, or none, are not found by any prompt; the operator is told once, after the first look, and each
+   request that finds nothing. */
 static void key_check(cairn_keeper *keeper)
 {
     cairn_error error = {0};
-    if (cairn_disk_key_check(keeper->disk, &error) == CAIRN_FOREIGN) {
+    if (cairn_disk_key_check(keeper->disk, &error) == CAIRN_LOCKED) {
         (void)pthread_mutex_lock(&keeper->lock);
+        keeper->locked = true;
         keeper->failures++;
         keeper->last_error = error;
         (void)pthread_mutex_unlock(&keeper->lock);

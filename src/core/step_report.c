@@ -86,8 +86,29 @@ cairn_status cairn_on_stored(cairn_core *core, const cairn_event *event, cairn_e
     return CAIRN_OK;
 }
 
-/* A TAKE or SAVE_ROWS did not work: it never was. */
-static void write_failed(cairn_core *core, named found)
+/* Why a blob that was to come from elsewhere did not; `otherwise` for what never was. */
+static cairn_reason stored_tomb(cairn_status status, cairn_reason otherwise)
+{
+    switch (status) {
+    case CAIRN_CORRUPT:
+        return CAIRN_REASON_DAMAGED;
+    case CAIRN_FOREIGN:
+    case CAIRN_UNSUPPORTED: /* another version of the format */
+        return CAIRN_REASON_FOREIGN;
+    case CAIRN_LOCKED:
+        return CAIRN_REASON_KEY;
+    case CAIRN_IO:
+    case CAIRN_TIMEOUT:
+        return CAIRN_REASON_UNREADABLE;
+    case CAIRN_NOTFOUND:
+        return CAIRN_REASON_EVICTED;
+    default:
+        return otherwise;
+    }
+}
+
+/* A TAKE, SAVE_ROWS or FETCH did not work: it never was. */
+static void write_failed(cairn_core *core, named found, cairn_status status)
 {
     uint32_t slot;
     uint64_t owner = found.segment != NULL ? found.segment->owner : found.state->owner;
@@ -103,12 +124,12 @@ static void write_failed(cairn_core *core, named found)
         found.segment->fetching = false;
         found.segment->bytes = 0;
         found.segment->pending = false;
-        cairn_drop_segment(core, found.index, CAIRN_REASON_ROWS_GONE);
+        cairn_drop_segment(core, found.index, stored_tomb(status, CAIRN_REASON_ROWS_GONE));
     } else {
         cairn_ledger_unreserve(&core->ledger, found.state->bytes);
         found.state->bytes = 0;
         found.state->pending = false;
-        cairn_drop_state(core, found.index, CAIRN_REASON_NEVER_TAKEN);
+        cairn_drop_state(core, found.index, stored_tomb(status, CAIRN_REASON_NEVER_TAKEN));
     }
 }
 
@@ -154,7 +175,7 @@ cairn_status cairn_on_failed(cairn_core *core, const cairn_event *event, cairn_e
     cairn_action_kind kind = listed ? request->list[event->action].kind : CAIRN_ACTION_DROP;
     if (writing && (event->blob != 0 || kind == CAIRN_ACTION_TAKE || kind == CAIRN_ACTION_SAVE_ROWS)) {
         core->deferring = true; /* DROPs that follow from it come with the next list */
-        write_failed(core, found);
+        write_failed(core, found, event->status);
         return CAIRN_OK;
     }
     if (!listed || kind == CAIRN_ACTION_DROP || kind == CAIRN_ACTION_READY || kind == CAIRN_ACTION_TAKE ||

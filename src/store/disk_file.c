@@ -93,7 +93,7 @@ cairn_status cairn_disk_payload_read(const cairn_mem *mem, cairn_file *file, con
     static const char where[] = "store/disk_file: read";
     bool sealed = (header->meta.flags & CAIRN_BLOB_ENCRYPTED) != 0;
     if (sealed != (key != NULL)) {
-        return cairn_error_set(reterr, CAIRN_FOREIGN, where,
+        return cairn_error_set(reterr, CAIRN_LOCKED, where,
                                sealed ? "encrypted, and there is no key" : "not encrypted");
     }
     size_t room = (size_t)CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES;
@@ -121,7 +121,7 @@ cairn_status cairn_disk_payload_read(const cairn_mem *mem, cairn_file *file, con
         if (sealed) {
             uint32_t plain = cairn_blob_piece_bytes(&header->meta, &header->layout, i) - CAIRN_BLOB_TAG_BYTES;
             if (!cairn_seal_open_piece(&cipher, i, piece, plain, to)) {
-                status = cairn_error_set(reterr, CAIRN_FOREIGN, where, "another key, or changed on purpose");
+                status = cairn_error_set(reterr, CAIRN_LOCKED, where, "another key, or changed on purpose");
                 goto out;
             }
             cairn_blob_check(to, plain, check_plain);

@@ -5,8 +5,8 @@
  *
  * Owner    buffers are the caller's
  * Thread   any; one file at a time per call
- * Errors   CAIRN_CORRUPT (damaged), CAIRN_UNSUPPORTED (another format version), CAIRN_FOREIGN (not what was expected, or
- *          another key), CAIRN_NOTFOUND, CAIRN_IO, CAIRN_NOSPACE, CAIRN_NOMEM
+ * Errors   CAIRN_CORRUPT (damaged), CAIRN_UNSUPPORTED (another format version), CAIRN_FOREIGN (not what was
+ *          expected), CAIRN_LOCKED (another key, or none), CAIRN_NOTFOUND, CAIRN_IO, CAIRN_NOSPACE, CAIRN_NOMEM
  */
 #ifndef CAIRN_STORE_DISK_FILE_H
 #define CAIRN_STORE_DISK_FILE_H

@@ -77,21 +77,27 @@ static bool list_has(const name_list *list, const char *name)
     return list->count != 0 && bsearch(name, list->names, list->count, sizeof *list->names, by_name) != NULL;
 }
 
-/* Take a file into the index, or set it aside. */
-static cairn_status adopt(cairn_disk *disk, const char *name, cairn_error *reterr)
+/* Take a file into the index, or set it aside. *ret_later: it can't be read now. */
+static cairn_status adopt(cairn_disk *disk, const char *name, bool *ret_later, cairn_error *reterr)
 {
     char path[DISK_PATH_BYTES];
     cairn_file *file = NULL;
     cairn_disk_header header = {0};
-    cairn_error error = {0};
-    if (!cairn_disk_blob_path(disk, name, path) ||
-        cairn_io_open(disk->io, path, CAIRN_IO_READ, &file, NULL) != CAIRN_OK) {
-        return CAIRN_OK; /* gone again, or not ours to read: no row, no harm */
+    if (!cairn_disk_blob_path(disk, name, path)) {
+        return CAIRN_OK;
     }
-    cairn_status status = cairn_disk_header_load(disk->mem, file, &header, &error);
-    cairn_io_discard(file);
-    if (status == CAIRN_NOMEM || status == CAIRN_IO) {
-        return status;
+    cairn_status status = cairn_io_open(disk->io, path, CAIRN_IO_READ, &file, NULL);
+    if (status == CAIRN_OK) {
+        status = cairn_disk_header_load(disk->mem, file, &header, reterr);
+        cairn_io_discard(file);
+    }
+    if (status == CAIRN_NOTFOUND || status == CAIRN_NOMEM) { /* gone again */
+        return status == CAIRN_NOTFOUND ? CAIRN_OK : status;
+    }
+    if (status == CAIRN_IO ||
+        status == CAIRN_TIMEOUT) { /* no row, no harm; and no reason to skip the others */
+        *ret_later = true;
+        return CAIRN_OK;
     }
     if (status != CAIRN_OK) {
         cairn_disk_set_aside(disk, name, status);
@@ -110,7 +116,8 @@ static cairn_status adopt(cairn_disk *disk, const char *name, cairn_error *reter
     return cairn_disk_index_put(disk->index, &row, reterr);
 }
 
-static cairn_status folder_scan(cairn_disk *disk, const char *folder, const char *path, cairn_error *reterr)
+static cairn_status folder_scan(cairn_disk *disk, const char *folder, const char *path, bool *ret_later,
+                                cairn_error *reterr)
 {
     name_list files = {.mem = disk->mem}, rows = {.mem = disk->mem};
     cairn_status status = cairn_io_list(disk->io, path, list_file, &files, reterr);
@@ -127,7 +134,8 @@ static cairn_status folder_scan(cairn_disk *disk, const char *folder, const char
     }
     if (status == CAIRN_OK) {
         for (uint32_t i = 0; i < files.count && status == CAIRN_OK; i++) {
-            status = list_has(&rows, files.names[i]) ? CAIRN_OK : adopt(disk, files.names[i], reterr);
+            status =
+                list_has(&rows, files.names[i]) ? CAIRN_OK : adopt(disk, files.names[i], ret_later, reterr);
         }
         for (uint32_t i = 0; i < rows.count && status == CAIRN_OK; i++) {
             status = list_has(&files, rows.names[i])
@@ -172,10 +180,10 @@ cairn_status cairn_disk_scan(cairn_disk *disk, bool all, cairn_error *reterr)
             list_release(&rows);
             continue;
         }
-        status = folder_scan(disk, folder, path, reterr);
-        bool quiet = stat.modified_ms + QUIET_MS < cairn_clock_wall_ms(disk->clock);
-        if (status == CAIRN_OK && quiet) {
-            status = cairn_disk_index_folder_set(disk->index, folder, stat.modified_ms, reterr);
+        bool later = false, quiet = stat.modified_ms + QUIET_MS < cairn_clock_wall_ms(disk->clock);
+        status = folder_scan(disk, folder, path, &later, reterr);
+        if (status == CAIRN_OK && (quiet || later)) {
+            status = cairn_disk_index_folder_set(disk->index, folder, later ? -1 : stat.modified_ms, reterr);
         }
     }
     return status;

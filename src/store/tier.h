@@ -25,8 +25,8 @@ typedef uint64_t cairn_tier_id; /* names one blob of one tier; 0 is none */
 typedef struct cairn_tier cairn_tier;
 
 typedef struct cairn_tier_stats {
-    uint64_t blobs;
-    uint64_t blob_bytes; /* contents                                                       */
+    uint64_t blobs;      /* that can be had                                                */
+    uint64_t blob_bytes; /* contents, those still read though dropped included             */
     uint64_t held_bytes; /* contents, reservations and the tier's own tables               */
     uint64_t puts, gets, drops;
     uint64_t refused; /* puts that did not fit                                          */

@@ -265,7 +265,9 @@ cairn_status cairn_disk_get(cairn_disk *disk, const char *name, const cairn_blob
     if (status == CAIRN_CORRUPT || status == CAIRN_UNSUPPORTED) {
         cairn_disk_set_aside(disk, name, status);
     } else if (status != CAIRN_OK && status != CAIRN_NOMEM) {
+        const char folder[3] = {name[0], name[1], '\0'};
         (void)!cairn_disk_index_drop(disk->index, name, NULL);
+        (void)!cairn_disk_index_folder_set(disk->index, folder, -1, NULL); /* the next scan looks again */
     }
     if (status != CAIRN_OK && reterr != NULL) {
         *reterr = error;

@@ -14,7 +14,7 @@
  * Units    bytes; seconds since 1970; positions in tokens
  * Owner    the caller owns the tier; io is borrowed and outlives it
  * Thread   any: find, get, put, drop and scan may run side by side. put and scan take as long as the disk does
- * Errors   CAIRN_CORRUPT (set aside), CAIRN_FOREIGN, CAIRN_NOTFOUND: a miss. CAIRN_NOSPACE, CAIRN_IO: the disk can't
+ * Errors   CAIRN_CORRUPT (set aside), CAIRN_FOREIGN, CAIRN_LOCKED, CAIRN_NOTFOUND: a miss. CAIRN_NOSPACE, CAIRN_IO: the disk can't
  *          take it now; the caller tries again later. CAIRN_LIMIT: today's bytes are used up
  */
 #ifndef CAIRN_STORE_TIER_DISK_H
@@ -82,7 +82,8 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_find(cairn_disk *disk, const cairn_name
  *   out   [out]  uint8_t[meta->payload_bytes]
  *   ret_digest [out]  cairn_tier_ram_digest of it; may be NULL
  *
- * After   anything but CAIRN_OK: out is undefined and the blob is not offered again (damaged files are set aside)
+ * After   anything but CAIRN_OK: out is undefined and the blob is not offered again: a damaged file is set aside, one that
+ *         can't be read now is found again by the next scan that can
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_get(cairn_disk *disk, const char *name, const cairn_blob_meta *meta,
                                              uint8_t *out, uint64_t *ret_digest, cairn_error *reterr);
@@ -110,7 +111,7 @@ bool cairn_disk_declined(const cairn_error *error);
 
 /*
  * Was the directory written with the same key? One file is tried.
- * Errors  CAIRN_FOREIGN: another key, or encrypted and there is none, or not encrypted
+ * Errors  CAIRN_LOCKED: another key, or encrypted and there is none, or not encrypted
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_key_check(cairn_disk *disk, cairn_error *reterr);
 

@@ -36,6 +36,7 @@ struct cairn_tier_ram {
     entry **buckets;
     uint64_t count_buckets;
     uint64_t count_entries;
+    uint64_t count_dropped; /* of them: gone for all but those who pinned them */
     uint64_t blob_bytes;
     uint64_t puts, gets, drops, refused, damaged;
     uint64_t round;         /* the newest round of tending */
@@ -148,6 +149,7 @@ static void remove_entry(cairn_tier_ram *ram, entry **link)
     entry *gone = *link;
     *link = gone->next;
     ram->blob_bytes -= gone->size_bytes;
+    ram->count_dropped -= gone->dropped ? 1 : 0;
     cairn_heap_free(ram->heap, &gone->block);
     cairn_mem_release(&ram->heap->mem, gone, sizeof *gone);
     ram->count_entries--;
@@ -329,6 +331,7 @@ void cairn_tier_ram_drop(cairn_tier_ram *ram, cairn_tier_id id)
     ram->drops++;
     if ((*link)->pins > 0) {
         (*link)->dropped = true;
+        ram->count_dropped++;
         return;
     }
     remove_entry(ram, link);
@@ -360,7 +363,7 @@ uint64_t cairn_tier_ram_list(const cairn_tier_ram *ram, cairn_tier_id *ids, uint
 
 void cairn_tier_ram_stats_get(const cairn_tier_ram *ram, cairn_tier_stats *ret_stats)
 {
-    *ret_stats = (cairn_tier_stats){.blobs = ram->count_entries,
+    *ret_stats = (cairn_tier_stats){.blobs = ram->count_entries - ram->count_dropped,
                                     .blob_bytes = ram->blob_bytes,
                                     .held_bytes = ram->heap->block_bytes + cairn_tier_ram_table_bytes(ram),
                                     .puts = ram->puts,

@@ -1,0 +1,359 @@
+/* Files that are not as they were written: each kind of damage is a miss, and no harm to the others. */
+#include "base/io_faulty.h"
+#include "disk_support.h"
+
+static const cairn_namespace space_a = {{1}};
+static cairn_token path_one[SUPPORT_TOKENS_MAX], path_two[SUPPORT_TOKENS_MAX];
+
+static int make_paths(void **state)
+{
+    (void)state;
+    support_tokens(1, 700, path_one, SUPPORT_TOKENS_MAX);
+    support_tokens(2, 700, path_two, SUPPORT_TOKENS_MAX);
+    return 0;
+}
+
+static uint32_t find(cairn_disk *disk, const cairn_namespace *space, const cairn_token *tokens,
+                     uint32_t count, cairn_disk_found *found, uint32_t max)
+{
+    uint32_t count_found = 0;
+    assert_ok(cairn_disk_find(disk, space, tokens, count, found, max, &count_found, NULL));
+    return count_found;
+}
+
+static bool count_name(void *ctx, const char *name)
+{
+    (void)name;
+    ++*(uint32_t *)ctx;
+    return true;
+}
+
+/* The path of the only blob file, in /store/ab/. */
+static void blob_path(const char *name, char path[256])
+{
+    (void)snprintf(path, 256, "/store/%.2s/%s.blob", name, name);
+}
+
+static void rewrite(cairn_io *io, const char *path, const uint8_t *bytes, uint64_t count)
+{
+    cairn_file *file = NULL;
+    assert_ok(cairn_io_open(io, path, CAIRN_IO_WRITE | CAIRN_IO_CREATE | CAIRN_IO_TRUNCATE, &file, NULL));
+    assert_ok(cairn_io_pwrite(file, bytes, count, 0, NULL));
+    assert_ok(cairn_io_close(file, NULL));
+}
+
+static void flipped_bit_anywhere_is_a_miss_and_the_file_is_set_aside(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    cairn_io *io = cairn_io_memory_io(memory);
+    cairn_disk *disk = NULL;
+    char name[CAIRN_BLOB_NAME_BYTES], path[256];
+    assert_ok(support_open(io, 1 << 26, NULL, NULL, &disk));
+    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_ROWS, path_one, 300, 400, 700, 1, name));
+    cairn_disk_close(disk);
+    blob_path(name, path);
+    cairn_buf whole;
+    cairn_buf_init(&whole, cairn_mem_default(), 1 << 20);
+    assert_ok(cairn_io_read_file(io, path, &whole, NULL));
+    uint64_t misses = 0;
+    for (uint64_t at = 0; at < whole.len_bytes; at++) {
+        whole.bytes[at] ^= (uint8_t)(1u << (at % 8));
+        rewrite(io, path, whole.bytes, whole.len_bytes);
+        whole.bytes[at] ^= (uint8_t)(1u << (at % 8));
+        assert_ok(support_open(io, 1 << 26, NULL, NULL, &disk));
+        cairn_disk_found found[4];
+        uint32_t count = find(disk, &space_a, path_one, 1000, found, 4);
+        for (uint32_t i = 0; i < count; i++) {
+            cairn_status status = support_get(disk, &found[i].row); /* wrong bytes would fail inside */
+            misses += status != CAIRN_OK;
+        }
+        misses += count == 0;
+        /* Padding between header and pieces is the only part that nothing covers, and nothing reads. */
+        cairn_disk_close(disk);
+    }
+    uint64_t padding = 4096 - (256 + 8 * 99 + 16 * 3);
+    assert_int_equal(misses, whole.len_bytes - padding);
+    cairn_buf_release(&whole);
+    cairn_io_memory_free(memory);
+}
+
+static void file_cut_at_any_length_is_a_miss(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    cairn_io *io = cairn_io_memory_io(memory);
+    cairn_disk *disk = NULL;
+    char name[CAIRN_BLOB_NAME_BYTES], path[256];
+    assert_ok(support_open(io, 1 << 26, NULL, NULL, &disk));
+    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
+    cairn_disk_close(disk);
+    blob_path(name, path);
+    cairn_buf whole;
+    cairn_buf_init(&whole, cairn_mem_default(), 1 << 20);
+    assert_ok(cairn_io_read_file(io, path, &whole, NULL));
+    for (uint64_t length = 0; length < whole.len_bytes; length++) {
+        rewrite(io, path, whole.bytes, length);
+        cairn_disk_found found[4];
+        cairn_disk_stats stats;
+        assert_ok(support_open(io, 1 << 26, NULL, NULL, &disk));
+        assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 0);
+        cairn_disk_stats_get(disk, &stats);
+        assert_int_equal(stats.set_aside, 1);
+        cairn_disk_close(disk);
+    }
+    cairn_buf_release(&whole);
+    cairn_io_memory_free(memory);
+}
+
+static void other_model_build_or_setting_is_neither_found_nor_harmed(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    cairn_disk *disk = NULL;
+    cairn_disk_found found[4];
+    char name[CAIRN_BLOB_NAME_BYTES];
+    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 26, NULL, NULL, &disk));
+    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
+    cairn_disk_close(disk);
+    cairn_disk_options options = {.dir = "/store", .bytes_max = 1 << 26, .index_in_memory = true};
+    assert_ok(cairn_disk_open(cairn_mem_default(), cairn_io_memory_io(memory), &options, &disk, NULL));
+    assert_ok(cairn_disk_scan(disk, true, NULL));
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 0);
+    cairn_disk_close(disk);
+    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 26, NULL, NULL, &disk));
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_ok(support_get(disk, &found[0].row));
+    cairn_disk_close(disk);
+    cairn_io_memory_free(memory);
+}
+
+static void encrypted_blob_needs_its_key_and_shows_nothing(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    cairn_io *io = cairn_io_memory_io(memory);
+    uint8_t key[CAIRN_DISK_KEY_BYTES] = {9}, wrong[CAIRN_DISK_KEY_BYTES] = {8};
+    cairn_disk *disk = NULL;
+    cairn_disk_found found[4];
+    char name[CAIRN_BLOB_NAME_BYTES], path[256];
+    uint64_t bytes = CAIRN_BLOB_PIECE_BYTES + 1000; /* two pieces */
+    assert_ok(support_open(io, 1 << 26, key, NULL, &disk));
+    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, bytes, 1, name));
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_ok(support_get(disk, &found[0].row));
+    cairn_disk_close(disk);
+
+    blob_path(name, path);
+    cairn_buf whole;
+    cairn_buf_init(&whole, cairn_mem_default(), 1 << 26);
+    assert_ok(cairn_io_read_file(io, path, &whole, NULL));
+    uint8_t *payload = malloc(bytes);
+    assert_non_null(payload);
+    support_payload(&found[0].row.meta, payload);
+    for (size_t at = 0; at + 16 <= whole.len_bytes; at++) {
+        assert_true(memcmp(whole.bytes + at, payload, 16) != 0);
+    }
+    free(payload);
+    cairn_buf_release(&whole);
+
+    const uint8_t *others[] = {wrong, NULL};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(support_open(io, 1 << 26, others[i], NULL, &disk));
+        cairn_disk_found none[4];
+        assert_int_equal(find(disk, &space_a, path_one, 1000, none, 4), 0);
+        assert_status(support_get(disk, &found[0].row), CAIRN_LOCKED);
+        assert_ok(cairn_disk_scan(disk, false, NULL)); /* it was forgotten, not harmed */
+        assert_status(cairn_disk_key_check(disk, NULL), CAIRN_LOCKED);
+        cairn_disk_close(disk);
+    }
+    assert_ok(support_open(io, 1 << 26, key, NULL, &disk));
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_ok(support_get(disk, &found[0].row));
+    cairn_disk_close(disk);
+    cairn_io_memory_free(memory);
+}
+
+static void folder_of_damaged_files_stays_small(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    cairn_io *io = cairn_io_memory_io(memory);
+    cairn_disk *disk = NULL;
+    char names[100][CAIRN_BLOB_NAME_BYTES], path[256];
+    assert_ok(support_open(io, 1 << 25, NULL, NULL, &disk));
+    for (uint32_t i = 0; i < 100; i++) {
+        assert_ok(
+            support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 100 + i, 100 + i, 20000, 1, names[i]));
+    }
+    cairn_disk_close(disk);
+    for (uint32_t i = 0; i < 100; i++) {
+        (void)snprintf(path, sizeof path, "/store/%.2s/%.64s.blob", names[i], names[i]);
+        cairn_file *file = NULL;
+        assert_ok(cairn_io_open(io, path, CAIRN_IO_WRITE, &file, NULL));
+        assert_ok(cairn_io_pwrite(file, "x", 1, 40, NULL));
+        assert_ok(cairn_io_close(file, NULL));
+    }
+    cairn_disk_stats stats;
+    uint32_t left = 0;
+    assert_ok(support_open(io, 1 << 25, NULL, NULL, &disk));
+    cairn_disk_stats_get(disk, &stats);
+    assert_int_equal(stats.set_aside, 100);
+    assert_int_equal(stats.blobs, 0);
+    assert_ok(cairn_io_list(io, "/store/bad", count_name, &left, NULL));
+    assert_int_equal(left, 64);
+    cairn_disk_close(disk);
+    cairn_io_memory_free(memory);
+}
+
+static void bit_flipped_while_reading_is_a_miss(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
+    cairn_disk *disk = NULL;
+    char name[CAIRN_BLOB_NAME_BYTES];
+    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
+    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_ROWS, path_one, 300, 500, 9000, 1, name));
+    cairn_disk_close(disk);
+    uint64_t hits = 1;
+    for (uint64_t at = 1; hits != 0; at++) {
+        cairn_io_faulty faulty;
+        cairn_io_faulty_init(&faulty, cairn_io_memory_io(memory), CAIRN_IO_FAULT_FLIP, at);
+        cairn_disk_options options = {
+            .dir = "/store", .bytes_max = 1 << 24, .index_in_memory = true, .read_only = true};
+        memset(options.fingerprint, 0x5a, sizeof options.fingerprint);
+        assert_ok(cairn_disk_open(cairn_mem_default(), cairn_io_faulty_io(&faulty), &options, &disk, NULL));
+        assert_ok(cairn_disk_scan(disk, true, NULL));
+        cairn_disk_found found[4];
+        uint32_t count = find(disk, &space_a, path_two, 2000, found, 4);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(found[i].use_end,
+                             500); /* never beyond the 700 shared, nor short of the truth when read well */
+            (void)support_get(disk, &found[i].row); /* wrong bytes would fail inside */
+        }
+        cairn_disk_close(disk);
+        hits = faulty.hits;
+        cairn_io_faulty_release(&faulty);
+    }
+    cairn_io_memory_free(memory);
+}
+
+/* As EACCES, a stale handle or a bad sector look from here: reads fail while `blind`. */
+static bool blind;
+static cairn_io seeing;
+
+static cairn_status blind_open(cairn_io *self, const char *path, unsigned flags, cairn_file **ret_file,
+                               cairn_error *reterr)
+{
+    return blind && flags == CAIRN_IO_READ ? cairn_error_set(reterr, CAIRN_IO, "blind", "permission denied")
+                                           : seeing.open(self, path, flags, ret_file, reterr);
+}
+
+static void file_that_can_not_be_read_for_a_while_is_found_again(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
+    cairn_io *io = cairn_io_memory_io(memory);
+    cairn_disk *disk = NULL;
+    char name[CAIRN_BLOB_NAME_BYTES];
+    cairn_disk_found found[4];
+    seeing = *io;
+    io->open = blind_open;
+    assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
+    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    blind = true;
+    assert_status(support_get(disk, &found[0].row), CAIRN_IO);
+    assert_ok(cairn_disk_scan(disk, false, NULL));
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 0);
+    blind = false;
+    assert_ok(cairn_disk_scan(disk, false, NULL)); /* what the writer does every few seconds */
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_ok(support_get(disk, &found[0].row));
+    cairn_disk_close(disk);
+    cairn_io_memory_free(memory);
+}
+
+/* A copy under a wrong name, and a blob twice: neither is served for the other. */
+static void duplicate_under_another_name_is_set_aside(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
+    cairn_io *io = cairn_io_memory_io(memory);
+    cairn_disk *disk = NULL;
+    char name[CAIRN_BLOB_NAME_BYTES], other[CAIRN_BLOB_NAME_BYTES], from[256], to[256];
+    cairn_disk_found found[4];
+    cairn_disk_stats stats;
+    assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
+    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
+    cairn_buf whole;
+    cairn_buf_init(&whole, cairn_mem_default(), 1 << 20);
+    blob_path(name, from);
+    assert_ok(cairn_io_read_file(io, from, &whole, NULL));
+    memcpy(other, name, sizeof other);
+    other[63] = other[63] == '0' ? '1' : '0';
+    blob_path(other, to);
+    rewrite(io, to, whole.bytes, whole.len_bytes);
+    assert_ok(cairn_disk_scan(disk, true, NULL));
+    cairn_disk_stats_get(disk, &stats);
+    assert_int_equal(stats.set_aside, 1);
+    assert_int_equal(stats.blobs, 1);
+    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_string_equal(found[0].row.name, name);
+    assert_ok(support_get(disk, &found[0].row));
+    assert_int_equal(cairn_io_stat_path(io, to, &(cairn_io_stat){0}, NULL), CAIRN_NOTFOUND);
+    cairn_buf_release(&whole);
+    cairn_disk_close(disk);
+    cairn_io_memory_free(memory);
+}
+
+/* Versions 0 and 2 in the field, the rest as it should be, checks included. */
+static void older_and_newer_formats_are_set_aside_unread(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
+    cairn_io *io = cairn_io_memory_io(memory);
+    char name[CAIRN_BLOB_NAME_BYTES], path[256], aside[256];
+    for (uint8_t version = 0; version <= 2; version += 2) {
+        cairn_disk *disk = NULL;
+        cairn_disk_found found[4];
+        cairn_disk_stats stats;
+        assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
+        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
+        cairn_disk_close(disk);
+        cairn_buf whole;
+        cairn_buf_init(&whole, cairn_mem_default(), 1 << 20);
+        blob_path(name, path);
+        assert_ok(cairn_io_read_file(io, path, &whole, NULL));
+        whole.bytes[8] = version;
+        cairn_blob_check(whole.bytes, 256 + 16,
+                         whole.bytes + 256 + 16); /* one piece: the header's own check */
+        rewrite(io, path, whole.bytes, whole.len_bytes);
+        assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
+        cairn_disk_stats_get(disk, &stats);
+        assert_int_equal(stats.set_aside, 1);
+        assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 0);
+        (void)snprintf(aside, sizeof aside, "/store/bad/%.64s.%s", name,
+                       cairn_status_name(CAIRN_UNSUPPORTED));
+        assert_ok(cairn_io_stat_path(io, aside, &(cairn_io_stat){0}, NULL));
+        cairn_buf_release(&whole);
+        cairn_disk_close(disk);
+    }
+    cairn_io_memory_free(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flipped_bit_anywhere_is_a_miss_and_the_file_is_set_aside),
+        cmocka_unit_test(file_cut_at_any_length_is_a_miss),
+        cmocka_unit_test(other_model_build_or_setting_is_neither_found_nor_harmed),
+        cmocka_unit_test(encrypted_blob_needs_its_key_and_shows_nothing),
+        cmocka_unit_test(folder_of_damaged_files_stays_small),
+        cmocka_unit_test(bit_flipped_while_reading_is_a_miss),
+        cmocka_unit_test(file_that_can_not_be_read_for_a_while_is_found_again),
+        cmocka_unit_test(duplicate_under_another_name_is_set_aside),
+        cmocka_unit_test(older_and_newer_formats_are_set_aside_unread),
+    };
+    return cmocka_run_group_tests(tests, make_paths, NULL);
+}
