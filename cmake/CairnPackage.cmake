@@ -34,4 +34,10 @@ set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
 shared library, headers, pkg-config file. Needs no llama.cpp.")
 # What cairn.pc asks for.
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libc6-dev, libssl-dev, libsqlite3-dev, libxxhash-dev, zlib1g-dev")
+if(HIREDIS_FOUND)
+  string(APPEND CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS ", libhiredis-dev")
+endif()
+if(CURL_FOUND)
+  string(APPEND CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS ", libcurl4-openssl-dev")
+endif()
 include(CPack)

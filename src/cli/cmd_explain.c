@@ -1,5 +1,5 @@
 /*
- * explain - `cairn explain A.json B.json -m MODEL`: where two requests part, what a cache can reuse, and whose habit it is.
+ * explain - `cairn explain A.json B.json`: where two requests part, what a cache can reuse, and whose habit it is.
  * Of the model file only the vocabulary and the template are read.
  */
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/machine.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/term.h"
@@ -15,10 +16,14 @@
 #include "serve/explain.h"
 #include "serve/json_fields.h"
 
-enum { FILE_BYTES_MAX = 256 * 1024 * 1024, LINE_BYTES = 600 };
+enum { FILE_BYTES_MAX = 256 * 1024 * 1024, LINE_BYTES = 600, PATH_BYTES = 4096 };
+
+/* Without a model: what was installed with the program. */
+#define USUAL_VOCAB    "ggml-vocab-qwen35.gguf"
+#define USUAL_TEMPLATE "templates/Qwen3.5-4B.jinja"
 
 typedef struct settings {
-    const char *model, *template_file, *a, *b;
+    const char *model, *vocab, *template_file, *a, *b;
     int64_t batch;
     bool json, no_thinking;
     int color;
@@ -52,9 +57,28 @@ static json_t *read_body(const char *path)
     return body;
 }
 
-static int open_tools(const settings *s, tools *t)
+/* Files in the folder of models, for what wasn't given. */
+static void choose_usual(settings *s, char vocab[PATH_BYTES], char template[PATH_BYTES])
+{
+    char dir[PATH_BYTES];
+    if (s->vocab != NULL)
+        s->model = s->vocab;
+    if (s->model != NULL)
+        return;
+    if (!cairn_machine_beside("../share/cairn/models", dir, sizeof dir))
+        (void)snprintf(dir, sizeof dir, "%s/models", CAIRN_LLAMA_DATA_DIR_DEFAULT);
+    bool fits = snprintf(vocab, PATH_BYTES, "%s/%s", dir, USUAL_VOCAB) < PATH_BYTES &&
+                snprintf(template, PATH_BYTES, "%s/%s", dir, USUAL_TEMPLATE) < PATH_BYTES;
+    s->model = fits ? vocab : "";
+    if (s->template_file == NULL)
+        s->template_file = template;
+}
+
+static int open_tools(settings *s, tools *t)
 {
     cairn_error error = {0};
+    char vocab[PATH_BYTES], template[PATH_BYTES];
+    choose_usual(s, vocab, template);
     if (s->template_file != NULL &&
         cairn_io_read_file(cairn_io_posix(), s->template_file, &t->template_text, &error) != CAIRN_OK) {
         cairn_term_fail("the chat template can't be read", &error, NULL);
@@ -64,7 +88,7 @@ static int open_tools(const settings *s, tools *t)
     if (cairn_llama_backends_load(&error) != CAIRN_OK ||
         cairn_llama_model_load(&options, &t->model, &error) != CAIRN_OK) {
         cairn_term_fail("the model can't be used", &error,
-                        "A GGUF file is needed; its vocabulary alone is enough, with --chat-template-file.");
+                        "A GGUF file is needed (-m); one with a vocabulary alone is enough (--vocab).");
         return 1;
     }
     cairn_llama_vocab_init(&t->vocab, t->model);
@@ -207,7 +231,13 @@ static int read_settings(settings *s, int argc, const char **argv)
          .letter = 'm',
          .value = &s->model,
          .arg = "FILE",
-         .help = "a GGUF file: its vocabulary and template are used"},
+         .help = "a GGUF file: its vocabulary and template are used (without it:\nthose of Qwen3.5, which "
+                 "came with cairn)"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "vocab",
+         .value = &s->vocab,
+         .arg = "FILE",
+         .help = "a GGUF file that holds a vocabulary and no weights"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "chat-template-file",
          .value = &s->template_file,
@@ -228,12 +258,12 @@ static int read_settings(settings *s, int argc, const char **argv)
         {.kind = CAIRN_OPTION_WORD,
          .name = "color",
          .value = &s->color,
-         .arg = "WHEN",
+         .arg = "auto|always|never",
          .words = "auto|always|never",
          .help = "colours: auto, always or never (auto)"},
     };
     const cairn_option_set set = {
-        .usage = "cairn explain -m FILE [options] A.json B.json",
+        .usage = "cairn explain [-m FILE] [options] A.json B.json",
         .about =
             "Takes the bodies of two requests (chat completions, Messages or Responses) and says where "
             "their\n"
@@ -255,8 +285,8 @@ static int read_settings(settings *s, int argc, const char **argv)
     }
     if (rest[0] == NULL || rest[1] == NULL || rest[2] != NULL)
         return cairn_term_usage("explain", "two files with the bodies of requests are needed");
-    if (s->model == NULL)
-        return cairn_term_usage("explain", "the model is missing: -m FILE");
+    if (s->model != NULL && s->vocab != NULL)
+        return cairn_term_usage("explain", "-m and --vocab are two ways to say the same");
     s->a = rest[0];
     s->b = rest[1];
     return -1;

@@ -141,6 +141,8 @@ static void log_end(const cairn_scheduler_options *o, const cairn_job *job, cair
               CAIRN_FIELD_UINT("reused", r->resume), CAIRN_FIELD_UINT("read", r->read),
               CAIRN_FIELD_UINT("least", r->least), CAIRN_FIELD_STR("tier", cairn_source_word(r->source)),
               CAIRN_FIELD_STR("reason", cairn_reason_word(r->reason)),
+              CAIRN_FIELD_UINT("parts_at", r->divergence), CAIRN_FIELD_UINT("message", r->divergence_message),
+              CAIRN_FIELD_STR("role", cairn_role_word(r->divergence_role)),
               CAIRN_FIELD_UINT("answer", t->answer_tokens),
               CAIRN_FIELD_UINT("recalled", job->recall.count_in_place),
               CAIRN_FIELD_UINT("queue_ms", t->queue_ns / 1000000),
@@ -148,6 +150,22 @@ static void log_end(const cairn_scheduler_options *o, const cairn_job *job, cair
               CAIRN_FIELD_UINT("answer_ms", t->answer_ns / 1000000),
               CAIRN_FIELD_UINT("restore_ms", r->restore_ns / 1000000),
               CAIRN_FIELD_UINT("save_ms", r->save_ns / 1000000));
+}
+
+/* Before the first boundary lies the first message: its role stands in the request alone. */
+static void name_first_role(const cairn_job *job, cairn_record *record)
+{
+    static const char *const words[] = {"system", "developer", "user", "assistant", "tool"};
+    static const uint8_t roles[] = {CAIRN_ROLE_SYSTEM, CAIRN_ROLE_SYSTEM, CAIRN_ROLE_USER,
+                                    CAIRN_ROLE_ASSISTANT, CAIRN_ROLE_TOOL};
+    const json_t *first = json_array_get(json_object_get(job->json, "messages"), 0);
+    const char *role = json_string_value(json_object_get(first, "role"));
+    if (role == NULL || record->divergence_message != 0 || record->divergence_role != CAIRN_ROLE_NONE)
+        return;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(role, words[i]) == 0)
+            record->divergence_role = roles[i];
+    }
 }
 
 void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_ending ending,
@@ -164,6 +182,7 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
     }
     cairn_cache_end(o->cache, w->request, ending);
     cairn_record record = *cairn_request_record(w->request);
+    name_first_role(job, &record);
     cairn_request_times times = {.queue_ns = w->begun_ns - w->arrived_ns,
                                  .prompt_ns = first - w->begun_ns,
                                  .answer_ns = w->answering ? w->last_ns - first : 0,

@@ -100,6 +100,19 @@ test('explain takes the bodies of the Messages and the Responses API', async () 
     assert.equal((await explain(input(1), input(2))).cause.word, 'clock');
 });
 
+test('explain needs no model: a vocabulary will do, and one came with the program', async () => {
+    const [a, b] = [body({}), body({ result: '[cleared]' })];
+    const withModel = await explain(a, b);
+    for (const more of [[], ['--vocab', MODEL]]) {
+        const end = await runProgram(['explain', '--json', ...more, `${folder}/a.json`, `${folder}/b.json`]);
+        assert.equal(end.code, 0, end.err);
+        const found = JSON.parse(end.out);
+        assert.equal(found.cause.word, 'tool-cleared');
+        assert.equal(found.tokens[1] - found.common, found.least);
+        assert.ok(more.length === 0 || found.common === withModel.common); // other vocabularies cut words elsewhere
+    }
+});
+
 test('explain speaks to people, in colour when asked', async () => {
     const [a, b] = [body({ args: '{"path": "a.txt", "line": 1}' }), body({ args: '{"line":1,"path":"a.txt"}' })];
     const plain = await explain(a, b, []);
@@ -124,7 +137,7 @@ test('explain says which file is wrong, and how', async () => {
         }
     }
     assert.equal((await run(`${folder}/good.json`)).code, 2);
-    assert.equal((await runProgram(['explain', `${folder}/good.json`, `${folder}/good.json`])).code, 2);
+    assert.equal((await run('--vocab', MODEL, `${folder}/good.json`, `${folder}/good.json`)).code, 2);
     assert.match((await runProgram(['explain', '-m', `${folder}/good.json`, `${folder}/good.json`, `${folder}/good.json`])).err, /GGUF/);
 });
 
