@@ -14,6 +14,7 @@
 #include "cli/disk_plan.h"
 #include "cli/engine_open.h"
 #include "cli/serve_settings.h"
+#include "cli/shared_plan.h"
 #include "cli/term.h"
 #include "serve/serve.h"
 
@@ -28,6 +29,7 @@ typedef struct parts {
     cairn_recorder *recorder;
     cairn_serve *serve;
     cairn_disk_plan disk;
+    cairn_shared_plan shared;
     cairn_script *script;
     cairn_buf keys_text, template_text;
     const char *keys[API_KEYS_MAX];
@@ -133,14 +135,29 @@ static void check_disk(parts *p)
         cairn_log_error(&p->log, CAIRN_LOG_LEVEL_WARN, "disk", &stats.last_error);
 }
 
+/* The same of the shared tier. */
+static void check_shared(parts *p)
+{
+    cairn_cache_shared_stats stats;
+    cairn_cache_shared_stats_get(p->cache, &stats);
+    if (!p->shared.on || stats.on)
+        return;
+    p->shared.on = false;
+    if (stats.last_error.status != CAIRN_OK)
+        cairn_log_error(&p->log, CAIRN_LOG_LEVEL_WARN, "shared", &stats.last_error);
+}
+
 static int open_engine(const cairn_serve_settings *s, parts *p)
 {
+    static const cairn_llama_flash flash[] = {CAIRN_LLAMA_FLASH_AUTO, CAIRN_LLAMA_FLASH_ON,
+                                              CAIRN_LLAMA_FLASH_OFF};
     cairn_llama_options options;
     cairn_llama_defaults(&options);
     options.model.path = s->model;
     options.model.gpu_layers = (int)s->gpu_layers;
     options.model.mmap = !s->no_mmap;
     options.model.mlock = s->mlock;
+    options.model.no_repack = s->no_repack;
     options.slots = (uint32_t)s->slots;
     options.slot_tokens_max = (uint32_t)s->context;
     options.batch_tokens_max = (uint32_t)s->batch;
@@ -150,6 +167,9 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
     options.threads_batch = (uint32_t)s->threads_batch;
     options.type_k = s->type_k;
     options.type_v = s->type_v;
+    options.flash = flash[s->flash];
+    options.swa_full = s->swa_full;
+    options.shared = s->resume != 1; /* exact answers are computed alone: nothing to share */
     uint64_t counted = s->force || s->no_cache ? 0 : s->cache_ram, machine = cairn_machine_memory_bytes();
     if (!s->force && machine > counted)
         options.memory_bytes_max = machine - counted;
@@ -165,6 +185,9 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
     cairn_disk_plan_secret(&p->disk, &p->log);
     if (p->disk.on)
         cache.disk = &disk;
+    p->shared.on = p->shared.on && !cache.off;
+    if (p->shared.on)
+        cache.shared = &p->shared.shared;
     cairn_error error = {0};
     if (cairn_cache_new(cairn_mem_default(), p->engine.engine, &cache, &p->cache, &error) != CAIRN_OK) {
         cairn_term_fail("the cache can't be made", &error,
@@ -172,6 +195,7 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
         return 1;
     }
     check_disk(p);
+    check_shared(p);
     if (!s->no_cache && !p->engine.proved) {
         CAIRN_LOG(&p->log, WARN, "cache",
                   CAIRN_FIELD_STR("message", "this model did not pass the check at start; the cache is off"),
@@ -258,7 +282,10 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .template_kwargs_json = s->template_kwargs,
                                    .api_keys = p->keys,
                                    .count_api_keys = p->count_keys,
-                                   .namespace_secret = p->disk.has_secret ? p->disk.secret : NULL,
+                                   /* Servers of one store have one secret, for all tiers. */
+                                   .namespace_secret = p->shared.on         ? p->shared.secret
+                                                       : p->disk.has_secret ? p->disk.secret
+                                                                            : NULL,
                                    .script = p->script,
                                    .flush_ns = (uint64_t)s->flush * 1000000000u,
                                    .progress = show_prefill};
@@ -298,13 +325,15 @@ static void print_plan(const cairn_serve_settings *s, const parts *p)
     printf("engine    %s\n", info->build);
     printf("context   %u tokens in each of %u slot%s\n", info->slot_tokens_max, info->slots,
            info->slots == 1 ? "" : "s");
-    printf(
-        "memory    weights %s, slots %s (K/V %s, %s %s, buffers about %s), cache up to %s, bodies up to %s, "
-        "answers up to %s, responses up to %s: %s at most\n",
-        weights, slots, rows, info->trim == CAIRN_TRIM_WINDOW ? "windows" : "recurrent cells", cells, buffers,
-        cache, bodies, answers, replies, sum);
+    if (info->slots > 1)
+        printf("slots     %s\n", cairn_engine_sharing(p->engine.engine));
+    printf("memory    weights %s, slots %s (K/V %s, %s %s, buffers %s), cache up to %s, bodies up to %s, "
+           "answers up to %s, responses up to %s: %s at most\n",
+           weights, slots, rows, info->trim == CAIRN_TRIM_WINDOW ? "windows" : "recurrent cells", cells,
+           buffers, cache, bodies, answers, replies, sum);
     char disk[CAIRN_DISK_PLAN_DIR];
     printf("disk      %s\n", cairn_disk_plan_text(&p->disk, disk, sizeof disk));
+    printf("shared    %s\n", cairn_shared_plan_text(&p->shared, disk, sizeof disk));
     bool close_only = s->resume == 1 && !p->engine.exact;
     printf("cache     %s%s\n",
            s->no_cache || !p->engine.proved ? "off"
@@ -372,6 +401,8 @@ int cairn_cmd_serve(int argc, const char **argv)
         code = open_script(&s, &p);
     if (code == 0)
         code = plan_disk(&s, &p);
+    if (code == 0)
+        code = cairn_shared_plan_read(&s, &p.log, &p.shared);
     if (code == 0)
         code = open_engine(&s, &p);
     if (code == 0)

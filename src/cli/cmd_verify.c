@@ -19,7 +19,7 @@ typedef struct settings {
     const char *model, *type_k, *type_v;
     int64_t tokens, answer, threads, batch, history, seed;
     int flash;
-    bool json, verbose, matrix, swa_full, require_exact;
+    bool json, verbose, matrix, swa_full, no_repack, require_exact;
 } settings;
 
 /* --- reports ----------------------------------------------------------------------------------------------------- */
@@ -92,9 +92,10 @@ static json_t *layers_json(const cairn_engine_open *open, const cairn_verify_gat
 {
     static const char *const trims[] = {"anywhere", "window", "never"};
     const cairn_engine_info *info = &open->engine->info;
-    return json_pack("{s:s, s:b, s:I, s:I, s:b, s:b}", "trim", trims[info->trim], "rows_move",
+    return json_pack("{s:s, s:b, s:I, s:I, s:b, s:b, s:b}", "trim", trims[info->trim], "rows_move",
                      info->rows_move, "state_bytes_max", (json_int_t)info->state_bytes_max, "row_bytes",
-                     (json_int_t)info->row_bytes, "cut_to_end", gate->answer, "cut_to_middle", gate->middle);
+                     (json_int_t)info->row_bytes, "cut_to_end", gate->answer, "cut_to_middle", gate->middle,
+                     "slots_share", info->batch_alone);
 }
 
 static json_t *cases_json(const cairn_verify_bench *b)
@@ -184,6 +185,10 @@ static int read_settings(settings *s, int argc, const char **argv)
          .name = "swa-full",
          .value = &s->swa_full,
          .help = "sliding windows keep all rows"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "no-repack",
+         .value = &s->no_repack,
+         .help = "use the weights as they are in the file"},
         {.kind = CAIRN_OPTION_INT,
          .name = "history",
          .value = &s->history,
@@ -259,6 +264,8 @@ static void engine_options(const settings *s, cairn_llama_options *ret_options)
     ret_options->type_v = s->type_v;
     ret_options->flash = flash[s->flash];
     ret_options->swa_full = s->swa_full;
+    ret_options->model.no_repack = s->no_repack;
+    ret_options->shared = true; /* as `cairn serve` has it with several slots */
 }
 
 /* The usual comparisons. */
@@ -278,6 +285,8 @@ static int run_cases(const settings *s, cairn_log *log)
         status = cairn_verify_cases(&b, CAIRN_RESUME_EXACT, false, &error);
     if (status == CAIRN_OK)
         status = cairn_verify_cases(&b, CAIRN_RESUME_FAST, false, &error);
+    if (status == CAIRN_OK)
+        status = cairn_verify_beside(&b, &error);
     cairn_verify_gate gate = {0};
     if (status == CAIRN_OK)
         status = cairn_verify_gate_check(&b, &gate, &error);
@@ -306,6 +315,7 @@ static int run_cases(const settings *s, cairn_log *log)
         printf(
             "fast: up to %.3g, KL %.2g; noise floor, cold against cold: %.3g, KL %.2g; a wrong state: %.3g\n",
             sum.fast_largest, sum.fast_kl, sum.noise_largest, sum.noise_kl, sum.control);
+        printf("slots: %s\n", cairn_engine_sharing(open.engine));
         printf("%s\n", !passed ? "FAILED: see the verdicts above"
                        : open.exact
                            ? "passed: resuming is exact here, and a wrong state would have been noticed"

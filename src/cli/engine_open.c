@@ -123,6 +123,15 @@ void cairn_engine_close(cairn_engine_open *open)
     cairn_llama_log_set(NULL, NULL);
 }
 
+const char *cairn_engine_sharing(const cairn_engine *engine)
+{
+    if (engine->info.slots == 1)
+        return "one";
+    return engine->info.batch_alone ? "in one context: tokens of fast answers are computed at once, prompts "
+                                      "and exact answers alone"
+                                    : "each with a context of its own, computed one after the other";
+}
+
 void cairn_engine_name(const char *path, char *name, size_t room)
 {
     const char *slash = strrchr(path, '/');

@@ -31,6 +31,9 @@ int cairn_engine_open_file(const cairn_llama_options *options, uint64_t cache_by
                            cairn_engine_open *ret_open);
 void cairn_engine_close(cairn_engine_open *open);
 
+/* How slots compute, in words: a constant. */
+const char *cairn_engine_sharing(const cairn_engine *engine);
+
 /* "models/Qwen3.5-0.8B-Q8_0.gguf" -> "Qwen3.5-0.8B-Q8_0". Cut to room. */
 void cairn_engine_name(const char *path, char *name, size_t room);
 

@@ -23,6 +23,8 @@ static void defaults(cairn_serve_settings *s)
     s->connections = 512;
     s->drain = 10;
     s->flush = 5;
+    s->cache_shared_ttl = 86400;
+    s->cache_shared_deadline = 250;
     s->cache_ram = cairn_machine_memory_bytes() / 4;
     s->body_max = 32u << 20;
     s->answers_max = 64u << 20;
@@ -113,6 +115,21 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .value = &s->type_v,
          .arg = "TYPE",
          .help = "the same for attention values (f16)"},
+        {.kind = CAIRN_OPTION_WORD,
+         .name = "flash-attn",
+         .value = &s->flash,
+         .arg = "auto|on|off",
+         .words = "auto|on|off",
+         .help = "flash attention; a value type other than f16 needs it (auto)"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "swa-full",
+         .value = &s->swa_full,
+         .help = "sliding windows keep all rows: more memory, cut anywhere"},
+        {.kind = CAIRN_OPTION_FLAG,
+         .name = "no-repack",
+         .value = &s->no_repack,
+         .help = "use the weights as they are in the file. On CPUs with AMX that is\nslower, but lets "
+                 "several slots compute their tokens at once"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "no-mmap",
          .value = &s->no_mmap,
@@ -157,6 +174,37 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .value = &s->cache_key,
          .arg = "FILE",
          .help = "encrypt what is on disk; 32 bytes or 64 hexadecimal digits"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "cache-shared",
+         .value = &s->cache_shared,
+         .arg = "URL",
+         .help = "a store that several servers share, so that each resumes what another\nhas read: redis://HOST, "
+                 "http(s)://HOST/PATH, s3://BUCKET, file:///DIR"},
+        {.kind = CAIRN_OPTION_TEXT,
+         .name = "cache-shared-key",
+         .value = &s->cache_shared_key,
+         .arg = "FILE",
+         .help = "the secret of all servers of that store, as --cache-key; where only\nthat is given, it follows "
+                 "from it"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "cache-shared-ttl",
+         .value = &s->cache_shared_ttl,
+         .arg = "SECONDS",
+         .min = 60,
+         .max = 365 * 86400,
+         .help = "how long what is shared is good for (86400)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "cache-shared-deadline",
+         .value = &s->cache_shared_deadline,
+         .arg = "MS",
+         .min = 1,
+         .max = 60000,
+         .help = "how long a request waits for the store's answer; then it reads (250)"},
+        {.kind = CAIRN_OPTION_BYTES,
+         .name = "cache-shared-max",
+         .value = &s->cache_shared_max,
+         .arg = "SIZE",
+         .help = "file:// only: what the whole directory may hold; 0: 20G (0)"},
         {.kind = CAIRN_OPTION_INT,
          .name = "flush",
          .value = &s->flush,
@@ -202,7 +250,7 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .letter = 'n',
          .value = &s->slots_text,
          .arg = "N|auto",
-         .help = "requests worked on at once, 1 to 256; each has a context of its own.\nauto: as many as "
+         .help = "requests worked on at once, 1 to 256; each has a context of -c\ntokens. auto: as many as "
                  "memory has room for, at most 8 (1)"},
         {.kind = CAIRN_OPTION_INT,
          .name = "queue",

@@ -12,6 +12,9 @@
 
 /* The values of the options, as they were given. */
 typedef struct cairn_serve_settings {
+    const char *cache_shared, *cache_shared_key;
+    int64_t cache_shared_ttl, cache_shared_deadline;
+    uint64_t cache_shared_max;
     const char *cache_disk, *cache_key, *script;
     const char *model, *alias, *host, *api_key_file, *port_file, *template_file, *template_kwargs, *type_k,
         *type_v;
@@ -20,8 +23,8 @@ typedef struct cairn_serve_settings {
     int64_t port, context, threads, threads_batch, slots, batch, gpu_layers, queue, http_threads, connections,
         drain, flush;
     uint64_t cache_ram, cache_disk_daily, answers_max, body_max, trace_max;
-    int resume, log_format;
-    bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_thinking, normalize, no_excerpts, force,
+    int resume, log_format, flash;
+    bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_repack, swa_full, no_thinking, normalize, no_excerpts, force,
         trace_private;
 } cairn_serve_settings;
 

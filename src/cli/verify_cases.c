@@ -210,25 +210,64 @@ static cairn_status read_all(cairn_engine *e, uint32_t slot, const cairn_token *
     return status;
 }
 
-/* Decode the probe tokens one by one behind `length` and keep their logits. */
-static cairn_status probe(cairn_verify_bench *b, uint32_t length, const cairn_token *tokens,
-                          cairn_verify_trace *t, cairn_error *reterr)
+/* Decode the probe tokens one by one behind `length` in the first of `slots` slots, and keep their logits. */
+static cairn_status probe_beside(cairn_verify_bench *b, uint32_t length, const cairn_token *tokens,
+                                 uint32_t slots, cairn_verify_trace *t, cairn_error *reterr)
 {
     cairn_engine *e = b->open->engine;
     cairn_status status = CAIRN_OK;
+    CAIRN_ASSERT(slots >= 1 && slots <= 2);
     memset(&t->record, 0, sizeof t->record);
     t->record.prompt_tokens = length;
     t->record.read = t->record.least = 1;
     for (uint32_t i = 0; i <= t->answer_tokens && status == CAIRN_OK; i++) {
-        cairn_piece piece = {
-            .slot = 0, .begin = length + i, .tokens = &tokens[i], .count = 1, .logits = CAIRN_LOGITS_LAST};
-        status = e->ops->decode(e, &piece, 1, reterr);
+        cairn_piece pieces[2];
+        for (uint32_t s = 0; s < slots; s++)
+            pieces[s] = (cairn_piece){.slot = s,
+                                      .begin = e->ops->length(e, s),
+                                      .tokens = &tokens[i],
+                                      .count = 1,
+                                      .logits = CAIRN_LOGITS_LAST};
+        status = e->ops->decode(e, pieces, slots, reterr);
         if (status != CAIRN_OK)
             break;
         memcpy(t->logits + (size_t)i * t->vocab_size, e->ops->logits(e, 0, 0), t->vocab_size * sizeof(float));
         if (i < t->answer_tokens)
             t->answer[i] = 0;
     }
+    return status;
+}
+
+static cairn_status probe(cairn_verify_bench *b, uint32_t length, const cairn_token *tokens,
+                          cairn_verify_trace *t, cairn_error *reterr)
+{
+    return probe_beside(b, length, tokens, 1, t, reterr);
+}
+
+/* A's answer alone, and with another slot's tokens in each decode. */
+cairn_status cairn_verify_beside(cairn_verify_bench *b, cairn_error *reterr)
+{
+    cairn_engine *e = b->open->engine;
+    uint32_t n = b->length / 2;
+    if (e->info.slots < 2)
+        return CAIRN_OK;
+    fill_random(b, b->other, 0, n);
+    e->ops->reset(e, 0);
+    cairn_status status = read_all(e, 0, b->tokens, n, reterr);
+    if (status == CAIRN_OK)
+        status = probe(b, n, b->tokens + n, &b->cold, reterr);
+    e->ops->reset(e, 0);
+    e->ops->reset(e, 1);
+    if (status == CAIRN_OK)
+        status = read_all(e, 0, b->tokens, n, reterr);
+    if (status == CAIRN_OK)
+        status = read_all(e, 1, b->other, n / 2, reterr);
+    if (status == CAIRN_OK)
+        status = probe_beside(b, n, b->tokens + n, 2, &b->warm, reterr);
+    if (status == CAIRN_OK)
+        add_result(b, "beside another slot", CAIRN_RESUME_FAST, &b->warm, CAIRN_VERIFY_COMPARED);
+    e->ops->reset(e, 0);
+    e->ops->reset(e, 1);
     return status;
 }
 

@@ -9,6 +9,7 @@
  *   M   A's beginning, ending around a batch's edge            the last piece of a prompt is 1, 2 .. tokens long
  *   N   A cold, and cold again with other cuts                 the noise floor: what no cache is to blame for
  *   G   the gate: a cut that it allows is exact; after one that it forbids nothing can be decoded without a state
+ *   D   A's answer, each token in one decode with one of another slot
  *   X   A's rows with the state of other tokens                must differ, or nothing was proved
  *
  * Units    tokens
@@ -88,6 +89,7 @@ CAIRN_MUST_CHECK cairn_status cairn_verify_edges(cairn_verify_bench *bench, cair
 CAIRN_MUST_CHECK cairn_status cairn_verify_noise(cairn_verify_bench *bench, cairn_error *reterr);
 CAIRN_MUST_CHECK cairn_status cairn_verify_gate_check(cairn_verify_bench *bench, cairn_verify_gate *ret_gate,
                                                       cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_verify_beside(cairn_verify_bench *bench, cairn_error *reterr);
 CAIRN_MUST_CHECK cairn_status cairn_verify_control(cairn_verify_bench *bench, cairn_error *reterr);
 
 /* What all rows say together. */

@@ -15,18 +15,20 @@ typedef struct setting {
     cairn_llama_flash flash;
     uint32_t batch, ubatch;
     bool swa_full;
+    bool no_repack; /* where CPUs have AMX slots share a context only then */
 } setting;
 
 static const setting settings[] = {
-    {"as usual, batches of 128", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 128, 0, false},
-    {"batches of 512", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 512, 0, false},
-    {"batches of 128, computed by 32", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 128, 32, false},
-    {"batches of 32", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 32, 0, false},
-    {"flash attention on", NULL, NULL, CAIRN_LLAMA_FLASH_ON, 128, 0, false},
-    {"flash attention off", NULL, NULL, CAIRN_LLAMA_FLASH_OFF, 128, 0, false},
-    {"keys q8_0", "q8_0", NULL, CAIRN_LLAMA_FLASH_AUTO, 128, 0, false},
-    {"keys and values q8_0", "q8_0", "q8_0", CAIRN_LLAMA_FLASH_ON, 128, 0, false},
-    {"full-size windows", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 128, 0, true},
+    {"as usual, batches of 128", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 128, 0, false, false},
+    {"batches of 512", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 512, 0, false, false},
+    {"batches of 128, computed by 32", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 128, 32, false, false},
+    {"batches of 32", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 32, 0, false, false},
+    {"flash attention on", NULL, NULL, CAIRN_LLAMA_FLASH_ON, 128, 0, false, false},
+    {"flash attention off", NULL, NULL, CAIRN_LLAMA_FLASH_OFF, 128, 0, false, false},
+    {"keys q8_0", "q8_0", NULL, CAIRN_LLAMA_FLASH_AUTO, 128, 0, false, false},
+    {"keys and values q8_0", "q8_0", "q8_0", CAIRN_LLAMA_FLASH_ON, 128, 0, false, false},
+    {"full-size windows", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 128, 0, true, false},
+    {"weights as in the file", NULL, NULL, CAIRN_LLAMA_FLASH_AUTO, 128, 0, false, true},
 };
 
 static cairn_status compare(cairn_engine_open *open, uint32_t tokens, uint32_t answer, bool require_exact,
@@ -42,6 +44,8 @@ static cairn_status compare(cairn_engine_open *open, uint32_t tokens, uint32_t a
         status = cairn_verify_cases(bench, CAIRN_RESUME_FAST, true, reterr);
     if (status == CAIRN_OK)
         status = cairn_verify_edges(bench, reterr);
+    if (status == CAIRN_OK)
+        status = cairn_verify_beside(bench, reterr);
     if (status == CAIRN_OK)
         status = cairn_verify_noise(bench, reterr);
     if (status == CAIRN_OK)
@@ -66,6 +70,7 @@ static cairn_status run_row(const cairn_llama_options *options, const setting *s
     o.batch_tokens_max = s->batch;
     o.ubatch_tokens_max = s->ubatch;
     o.swa_full = s->swa_full;
+    o.model.no_repack = o.model.no_repack || s->no_repack;
     row->name = s->name;
     cairn_status status = cairn_llama_new(&o, cairn_mem_default(), &open.engine, &refusal);
     if (status != CAIRN_OK) {

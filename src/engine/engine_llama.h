@@ -72,7 +72,7 @@ const char *cairn_llama_kv_types(void);
  * After    CAIRN_OK: info is final except exact and rows_move, which llama_check proves or denies.
  * Errors   as cairn_llama_model_load; CAIRN_INVALID (options; the detail says which); CAIRN_NOMEM (no room for
  *          a context; the detail says of how many; or more than memory_bytes_max, with both numbers, before
- *          anything but the first slot was made); CAIRN_UNSUPPORTED (an encoder or diffusion model)
+ *          weights are loaded); CAIRN_UNSUPPORTED (an encoder or diffusion model)
  * Cost     loading, and a decode of four tokens
  */
 CAIRN_MUST_CHECK cairn_status cairn_llama_new(const cairn_llama_options *options, cairn_mem *mem,
@@ -87,7 +87,7 @@ typedef struct cairn_llama_memory {
     uint64_t slot_bytes;   /* K/V and recurrent cells, of all slots, as sizes of states tell */
     uint64_t row_bytes;    /* ... of these: K/V                                              */
     uint64_t cell_bytes;   /* ... recurrent cells or windows                                 */
-    uint64_t buffer_bytes; /* for computing, of all slots: an estimate, libllama doesn't tell */
+    uint64_t buffer_bytes; /* for computing, and for rows on their way                   */
 } cairn_llama_memory;
 
 void cairn_llama_memory_get(cairn_engine *engine, cairn_llama_memory *ret_memory);

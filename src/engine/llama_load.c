@@ -22,7 +22,7 @@ static cairn_llama_log_fn log_sink;
 static void *log_ctx;
 static char last_error[MESSAGE_BYTES];
 static enum ggml_log_level last_level;
-static bool log_hooked;
+static bool log_hooked, log_muted;
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool backends_loaded;
@@ -61,7 +61,7 @@ static void on_log(enum ggml_log_level level, const char *text, void *unused)
         last_level = level;
     if (level == GGML_LOG_LEVEL_ERROR)
         keep_error(text);
-    if (log_sink)
+    if (log_sink && !log_muted)
         log_sink(log_ctx, level_of(level), text);
     pthread_mutex_unlock(&log_lock);
 }
@@ -83,6 +83,13 @@ void cairn_llama_log_set(cairn_llama_log_fn log, void *ctx)
     pthread_mutex_lock(&load_lock);
     hook_log();
     pthread_mutex_unlock(&load_lock);
+}
+
+static void mute_log(bool muted)
+{
+    pthread_mutex_lock(&log_lock);
+    log_muted = muted;
+    pthread_mutex_unlock(&log_lock);
 }
 
 void cairn_llama_last_error(char *text, unsigned room_bytes)
@@ -222,6 +229,7 @@ cairn_status cairn_llama_model_load(const cairn_llama_model_options *options, st
     struct llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = options->gpu_layers;
     params.vocab_only = options->vocab_only;
+    params.no_alloc = options->sizes_only;
     params.use_extra_bufts = !options->no_repack;
     if (options->mmap)
         params.load_mode = options->mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP;
@@ -230,7 +238,9 @@ cairn_status cairn_llama_model_load(const cairn_llama_model_options *options, st
     params.progress_callback = on_progress;
     params.progress_callback_user_data = &call;
     cairn_llama_last_error(old, sizeof old); /* forget what was logged before */
+    mute_log(options->sizes_only); /* all of it is said again when the model is loaded */
     struct llama_model *model = llama_model_load_from_file(options->path, params);
+    mute_log(false);
     if (!model && call.stopped)
         return cairn_error_set(reterr, CAIRN_CANCELLED, "engine/model", "loading %s was stopped",
                                options->path);

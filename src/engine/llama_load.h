@@ -50,6 +50,7 @@ typedef struct cairn_llama_model_options {
     bool no_repack; /* weights stay as they are in the file: slower on most CPUs, mapped, and free of what */
                     /* libllama's own layouts get wrong (see llama_share.h)                             */
     bool vocab_only;
+    bool sizes_only; /* weights and contexts are only counted, not allocated; without mmap, mlock    */
     cairn_llama_progress_fn progress; /* NULL: none */
     void *progress_ctx;
 } cairn_llama_model_options;

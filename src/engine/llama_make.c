@@ -8,18 +8,13 @@
 #include "base/machine.h"
 #include "engine/llama_fingerprint.h"
 #include "engine/llama_inside.h"
+#include "engine/llama_plan.h"
 #include "engine/llama_share.h"
 #include "engine/llama_threads.h"
 #include "ggml-backend.h"
 #include "ggml.h"
 
-enum {
-    TOKENS_DEFAULT = 32768,
-    BATCH_DEFAULT = 512,
-    LOGITS_BYTES_DEFAULT = 64 << 20,
-    PROBE_TOKENS = 4,
-    SLOTS_AUTO_MAX = 8
-};
+enum { TOKENS_DEFAULT = 32768, BATCH_DEFAULT = 512, LOGITS_BYTES_DEFAULT = 64 << 20, PROBE_TOKENS = 4 };
 
 static const enum ggml_type kv_types[] = {GGML_TYPE_F32,  GGML_TYPE_F16,    GGML_TYPE_BF16,
                                           GGML_TYPE_Q8_0, GGML_TYPE_Q5_1,   GGML_TYPE_Q5_0,
@@ -91,7 +86,7 @@ static cairn_status resolve_options(llama_engine *e, cairn_error *reterr)
         llama_model_is_diffusion(e->model))
         return cairn_error_set(reterr, CAIRN_UNSUPPORTED, where, "%s is not a model that continues text",
                                o->model.path);
-    e->slots_room = o->slots > 0 ? o->slots : SLOTS_AUTO_MAX;
+    e->slots_room = o->slots;
     if (o->slots > 1024)
         return cairn_error_set(reterr, CAIRN_INVALID, where, "%u slots; 1 to 1024 are possible", o->slots);
     if (o->slot_tokens_max > INT32_MAX / 2)
@@ -378,53 +373,32 @@ static void describe_build(llama_engine *e)
     e->head.info.build = e->build_text;
 }
 
-/* A shared context comes with the carrier, which is as large as one slot, and with a copy of its rows while they move. */
-static void memory_of(const llama_engine *e, uint32_t slots, cairn_llama_memory *ret_memory)
+/* Before minutes are spent on loading: with a model that has no weights. */
+static cairn_status plan(llama_engine *e, cairn_error *reterr)
 {
-    const cairn_llama_options *o = &e->options;
-    bool shared = llama_share_wanted(e, slots);
-    uint64_t states = e->head.info.state_bytes_max,
-             width = (uint64_t)llama_model_n_embd(e->model) * sizeof(float),
-             rows = e->rows.row_bytes * o->slot_tokens_max;
-    ret_memory->weight_bytes = llama_model_size(e->model);
-    ret_memory->row_bytes = rows * (shared ? slots + 1 : slots);
-    ret_memory->cell_bytes = shared                          ? states * (slots + LLAMA_SEQS)
-                             : e->split == LLAMA_SPLIT_WHOLE ? states * slots
-                                                             : states * LLAMA_SEQS * slots;
-    ret_memory->slot_bytes = ret_memory->row_bytes + ret_memory->cell_bytes;
-    /* Logits, and what a batch needs inside of a layer: some eight times its width. */
-    ret_memory->buffer_bytes = ((uint64_t)e->head.info.vocab_size * sizeof(float) * o->logits_rows_max +
-                                8 * width * o->ubatch_tokens_max) *
-                                   (shared ? 2 : slots) +
-                               (shared ? rows : 0);
-}
-
-/* The first slot tells what one takes. 0 asked: as many as there is room for. */
-static cairn_status choose_slots(llama_engine *e, uint32_t asked, cairn_error *reterr)
-{
-    /* What GPUs hold is not main memory, and libllama itself refuses what they have no room for. */
-    bool gpu = llama_supports_gpu_offload() && e->options.model.gpu_layers != 0;
-    uint64_t room = gpu ? 0 : e->options.memory_bytes_max;
-    uint32_t slots = asked > 0 ? asked : room > 0 ? SLOTS_AUTO_MAX : 1;
-    cairn_llama_memory memory;
-    for (memory_of(e, slots, &memory); room > 0; memory_of(e, --slots, &memory)) {
-        uint64_t all = memory.weight_bytes + memory.slot_bytes + memory.buffer_bytes;
-        if (all <= room)
-            break;
-        if (asked > 0 || slots == 1)
-            return cairn_error_set(
-                reterr, CAIRN_NOMEM, "engine/new",
-                "%u slot%s of %u tokens need%s %llu MiB with the weights; there is room for %llu MiB", slots,
-                slots == 1 ? "" : "s", e->options.slot_tokens_max, slots == 1 ? "s" : "",
-                (unsigned long long)(all >> 20), (unsigned long long)(room >> 20));
-    }
-    e->options.slots = slots;
-    return CAIRN_OK;
+    cairn_llama_model_options model = e->options.model;
+    model.sizes_only = true;
+    model.mmap = model.mlock = false;
+    model.progress = NULL;
+    cairn_status status = cairn_llama_model_load(&model, &e->model, reterr);
+    if (status == CAIRN_OK)
+        status = resolve_options(e, reterr);
+    if (status == CAIRN_OK)
+        status = context_params(e, reterr);
+    if (status == CAIRN_OK)
+        status = llama_plan_slots(e, reterr);
+    cairn_llama_model_free(e->model);
+    e->model = NULL;
+    return status;
 }
 
 static cairn_status make(llama_engine *e, cairn_error *reterr)
 {
-    cairn_status status = cairn_llama_model_load(&e->options.model, &e->model, reterr);
+    cairn_status status = e->options.memory_bytes_max > 0 ? plan(e, reterr) : CAIRN_OK;
+    if (e->options.slots == 0)
+        e->options.slots = 1;
+    if (status == CAIRN_OK)
+        status = cairn_llama_model_load(&e->options.model, &e->model, reterr);
     if (status == CAIRN_OK)
         status = resolve_options(e, reterr);
     if (status == CAIRN_OK)
@@ -440,14 +414,9 @@ static cairn_status make(llama_engine *e, cairn_error *reterr)
     info->batch_tokens_max = e->options.batch_tokens_max;
     describe_build(e);
     llama_threads_make(e);
-    uint32_t asked = e->options.slots;
-    e->options.slots = 1;
     status = llama_make_context(e, &e->slots[0], 0, reterr);
     if (status == CAIRN_OK)
         status = measure(e, reterr);
-    if (status == CAIRN_OK)
-        status = choose_slots(e, asked, reterr);
-    info->slots = e->options.slots;
     if (status == CAIRN_OK && llama_share_wanted(e, e->options.slots))
         status = llama_share_make(e, reterr);
     for (uint32_t i = 1; !e->shared && i < e->options.slots && status == CAIRN_OK; i++)
@@ -484,7 +453,7 @@ struct llama_model *cairn_llama_model_get(cairn_engine *engine)
 void cairn_llama_memory_get(cairn_engine *engine, cairn_llama_memory *ret_memory)
 {
     const llama_engine *e = llama_engine_of(engine);
-    memory_of(e, e->options.slots, ret_memory);
+    llama_plan_memory(e, ret_memory);
 }
 
 void cairn_llama_counts_get(const cairn_engine *engine, uint64_t *ret_decoded, uint64_t *ret_discarded)

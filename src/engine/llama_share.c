@@ -36,20 +36,26 @@ static bool has_broken_layout(const llama_engine *e)
 bool llama_share_wanted(const llama_engine *e, uint32_t slots)
 {
     return e->options.shared && !has_broken_layout(e) && slots > 1 && slots <= CAIRN_LLAMA_SHARE_SLOTS_MAX &&
-           (has_rows(e) || e->split == LLAMA_SPLIT_CELL_ONLY);
+           e->window_tokens == 0 && e->split != LLAMA_SPLIT_WHOLE;
+}
+
+void llama_share_params(const llama_engine *e, uint32_t slots, struct llama_context_params *ret_params)
+{
+    const cairn_llama_options *o = &e->options;
+    *ret_params = e->params;
+    ret_params->n_seq_max = slots;
+    ret_params->n_ctx = (o->slot_tokens_max + CELLS_PAD - 1) / CELLS_PAD * CELLS_PAD * slots;
+    ret_params->n_batch = o->batch_tokens_max * slots;
+    ret_params->n_outputs_max = o->logits_rows_max + slots;
+    ret_params->kv_unified = false;
 }
 
 cairn_status llama_share_make(llama_engine *e, cairn_error *reterr)
 {
     const cairn_llama_options *o = &e->options;
-    struct llama_context_params params = e->params;
-    uint32_t batch = o->batch_tokens_max * o->slots;
-    params.n_seq_max = o->slots;
-    params.n_ctx = (o->slot_tokens_max + CELLS_PAD - 1) / CELLS_PAD * CELLS_PAD * o->slots;
-    params.n_batch = batch;
-    params.n_outputs_max = o->logits_rows_max + o->slots;
-    params.kv_unified = false;
-    cairn_status status = llama_make_batch(e, batch, reterr);
+    struct llama_context_params params;
+    llama_share_params(e, o->slots, &params);
+    cairn_status status = llama_make_batch(e, params.n_batch, reterr);
     if (status != CAIRN_OK)
         return status;
     struct llama_context *context = llama_init_from_model(e->model, params);

@@ -42,8 +42,13 @@ struct llama_slot;
 
 enum { CAIRN_LLAMA_SHARE_SLOTS_MAX = 64 };
 
-/* Asked for, and possible with so many slots of this model? After measuring. */
+/* Asked for, and possible with so many slots of this model? */
 bool llama_share_wanted(const struct llama_engine *e, uint32_t slots);
+
+struct llama_context_params;
+/* How the context for so many slots is made. */
+void llama_share_params(const struct llama_engine *e, uint32_t slots,
+                        struct llama_context_params *ret_params);
 
 /*
  * Move from one slot's context, which becomes the carrier, to one context for all slots. All slots are empty after.

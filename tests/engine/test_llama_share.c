@@ -341,6 +341,56 @@ static void without_memory_for_moving_rows_the_slots_stay_as_they_are(void **unu
     free(room);
 }
 
+/* --- memory ---------------------------------------------------------------------------------------------- */
+
+static bool count_progress(void *ctx, float part)
+{
+    (void)part;
+    ++*(uint32_t *)ctx;
+    return true;
+}
+
+static void what_does_not_fit_is_refused_before_weights_are_loaded(void **unused)
+{
+    (void)unused;
+    uint32_t loaded = 0;
+    cairn_llama_options o;
+    cairn_engine *engine = NULL;
+    cairn_error error;
+    cairn_llama_memory all, one;
+    cairn_llama_memory_get(shared, &all);
+    cairn_llama_memory_get(alone, &one);
+    assert_true(all.weight_bytes > 0 && all.cell_bytes > 0 && all.buffer_bytes > 0);
+    assert_int_equal(all.slot_bytes, all.row_bytes + all.cell_bytes);
+    assert_int_equal(all.row_bytes, (SLOTS + 1) * one.row_bytes); /* the carrier is one more */
+    uint64_t need = all.weight_bytes + all.slot_bytes + all.buffer_bytes;
+    cairn_llama_defaults(&o);
+    o.model = (cairn_llama_model_options){.path = contract_model_path("qwen35", "tiny"), .no_repack = true};
+    o.model.progress = count_progress;
+    o.model.progress_ctx = &loaded;
+    o.slots = SLOTS;
+    o.slot_tokens_max = CONTEXT;
+    o.batch_tokens_max = BATCH;
+    o.threads = 1;
+    o.shared = true;
+    o.memory_bytes_max = need - (need >> 3);
+    assert_status(cairn_llama_new(&o, cairn_mem_default(), &engine, &error), CAIRN_NOMEM);
+    assert_int_equal(loaded, 0);
+    char number[32];
+    snprintf(number, sizeof number, "room for %llu MiB", (unsigned long long)(o.memory_bytes_max >> 20));
+    assert_non_null(strstr(error.detail, number));
+    assert_non_null(strstr(error.detail, "4 slots of 512 tokens need "));
+    o.slots = 0; /* as many as there is room for */
+    assert_ok(cairn_llama_new(&o, cairn_mem_default(), &engine, &error));
+    assert_true(engine->info.slots >= 1 && engine->info.slots < SLOTS);
+    engine->ops->free(engine);
+    o.slots = SLOTS;
+    o.memory_bytes_max = need + (need >> 3);
+    assert_ok(cairn_llama_new(&o, cairn_mem_default(), &engine, &error));
+    assert_int_equal(engine->info.slots, SLOTS);
+    engine->ops->free(engine);
+}
+
 /* --- who shares ------------------------------------------------------------------------------------------ */
 
 static void the_check_proves_the_shared_context(void **unused)
@@ -388,6 +438,7 @@ int main(void)
         cmocka_unit_test(rows_of_two_slots_may_come_in_turns),
         cmocka_unit_test(nan_in_one_answer_is_an_error_of_that_slot),
         cmocka_unit_test(without_memory_for_moving_rows_the_slots_stay_as_they_are),
+        cmocka_unit_test(what_does_not_fit_is_refused_before_weights_are_loaded),
         cmocka_unit_test(the_check_proves_the_shared_context),
         cmocka_unit_test(windows_have_contexts_of_their_own),
         cmocka_unit_test(recurrent_and_attention_models_share_too),
