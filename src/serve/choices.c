@@ -84,6 +84,17 @@ static cairn_sampler_settings settings_of(const cairn_job *job)
     return settings;
 }
 
+/* What llama.cpp's own completion says of the request. */
+static void describe_request(cairn_job *job)
+{
+    const json_t *prompt = json_object_get(job->json, "prompt");
+    if (job->surface != CAIRN_SURFACE_LLAMA || job->extras != NULL)
+        return;
+    job->extras = json_pack("{s:o}", "generation_settings", cairn_params_json(&job->params));
+    if (json_is_string(prompt))
+        json_object_set(job->extras, "prompt", (json_t *)(uintptr_t)prompt);
+}
+
 /* What all answers of the request have in common. */
 static cairn_answer_options options_of(cairn_serve *serve, cairn_job *job)
 {
@@ -152,6 +163,7 @@ void cairn_choices_make(cairn_serve *serve, cairn_job *job, cairn_api_error *err
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
     } else {
         job->count_choices = job->sum.count = count;
+        describe_request(job);
         cairn_sampler_settings settings = settings_of(job);
         cairn_answer_options options = options_of(serve, job);
         settings.bias = bias;

@@ -70,12 +70,36 @@ void cairn_route_metrics(cairn_serve *serve, const cairn_http_request *request, 
         cairn_api_error_set(&reply->error, 503, "unavailable_error", NULL, "out of memory");
 }
 
+/* The sampling of a request that says nothing. */
+static json_t *default_params(void)
+{
+    cairn_params *params = cairn_mem_zalloc(cairn_mem_default(), sizeof *params);
+    if (params == NULL)
+        return NULL;
+    cairn_params_init(params);
+    json_t *value = cairn_params_json(params);
+    cairn_mem_release(cairn_mem_default(), params, sizeof *params);
+    return value;
+}
+
+/* A token's text; "" where the model has none. */
+static json_t *token_json(const cairn_serve *serve, cairn_token token)
+{
+    char text[CAIRN_PIECE_BYTES_MAX];
+    uint32_t len = 0;
+    if (token < 0 ||
+        cairn_llama_piece(serve->options.vocab, token, true, text, sizeof text, &len) != CAIRN_OK)
+        len = 0;
+    return cairn_json_string(text, len);
+}
+
 void cairn_route_props(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
     (void)request;
     const cairn_engine_info *info = &serve->options.engine->info;
     const char *template_text = cairn_chat_get_template(serve->options.chat);
-    json_t *settings = json_pack("{s:I}", "n_ctx", (json_int_t)info->slot_tokens_max);
+    json_t *settings =
+        json_pack("{s:I, s:o}", "n_ctx", (json_int_t)info->slot_tokens_max, "params", default_params());
     static const char *const trims[] = {"anywhere", "window", "never"};
     const char *why = serve->options.not_exact != NULL ? serve->options.not_exact : "";
     json_t *engine = json_pack("{s:s, s:s, s:b, s:s, s:s, s:b, s:s}", "name", info->name, "build",
@@ -90,6 +114,9 @@ void cairn_route_props(cairn_serve *serve, const cairn_http_request *request, ca
     if (serve->options.script != NULL) /* a debug option: see script.h */
         json_object_set_new(props, "cairn_script",
                             json_integer((json_int_t)cairn_script_count(serve->options.script)));
+    json_object_set_new(props, "bos_token", token_json(serve, cairn_llama_bos(serve->options.vocab)));
+    json_object_set_new(props, "eos_token", token_json(serve, cairn_llama_eos(serve->options.vocab)));
+    json_object_set_new(props, "modalities", json_pack("{s:b, s:b}", "vision", 0, "audio", 0));
     cairn_reply_json(reply, props);
 }
 
@@ -101,8 +128,8 @@ void cairn_route_slots(cairn_serve *serve, const cairn_http_request *request, ca
     uint32_t count = cairn_scheduler_list(serve->scheduler, active);
     json_t *list = json_array();
     for (uint32_t slot = 0; slot < info->slots; slot++) {
-        json_t *item = json_pack("{s:I, s:I, s:b}", "id", (json_int_t)slot, "n_ctx",
-                                 (json_int_t)info->slot_tokens_max, "is_processing", 0);
+        json_t *item = json_pack("{s:I, s:I, s:b, s:b}", "id", (json_int_t)slot, "n_ctx",
+                                 (json_int_t)info->slot_tokens_max, "is_processing", 0, "speculative", 0);
         for (uint32_t i = 0; i < count; i++) {
             if (active[i].slot != slot)
                 continue;

@@ -29,6 +29,25 @@ void cairn_params_init(cairn_params *p)
     p->slot = -1;
 }
 
+/* A mistake that has just been found lies inside this object: its field gets the whole path. */
+static void put_inside(cairn_api_error *e, const char *object)
+{
+    char path[sizeof e->param];
+    if (e->http == 0)
+        return;
+    (void)snprintf(path, sizeof path, "%.20s.%.60s", object, e->param);
+    memcpy(e->param, path, sizeof path);
+}
+
+static void read_inside(cairn_api_error *e, const char *name, const json_t *object, const char *field,
+                        bool *ret_value)
+{
+    bool before = e->http != 0;
+    cairn_json_boolean(object, field, ret_value, e);
+    if (!before)
+        put_inside(e, name);
+}
+
 static void read_sampling(cairn_params *p, const json_t *r, cairn_api_error *e)
 {
     cairn_json_number(r, "temperature", 0, 100, &p->temperature, e);
@@ -148,7 +167,7 @@ static void read_shape(cairn_params *p, const json_t *r, cairn_api_error *e)
     cairn_json_boolean(r, "stream", &p->stream, e);
     cairn_json_object(r, "stream_options", &options, e);
     if (options != NULL)
-        cairn_json_boolean(options, "include_usage", &p->include_usage, e);
+        read_inside(e, "stream_options", options, "include_usage", &p->include_usage);
     cairn_json_boolean(r, "echo", &p->echo, e);
     cairn_json_integer(r, "n", 1, CAIRN_PARAMS_CHOICES_MAX, &p->choices, e);
     cairn_json_integer(r, "best_of", 1, p->choices, &best_of, e);
@@ -196,12 +215,15 @@ static void read_cairn(cairn_params *p, const json_t *r, cairn_api_error *e)
     cairn_json_text(r, "cache_salt", &p->cache_salt, e);
     if (own == NULL)
         return;
-    cairn_json_boolean(own, "explain", &p->explain, e);
-    cairn_json_boolean(own, "no_store", &p->no_store, e);
-    cairn_json_boolean(own, "pin", &p->pin, e);
+    read_inside(e, "cairn", own, "explain", &p->explain);
+    read_inside(e, "cairn", own, "no_store", &p->no_store);
+    read_inside(e, "cairn", own, "pin", &p->pin);
+    bool before = e->http != 0;
     cairn_json_text(own, "cache_salt", &p->cache_salt, e);
     cairn_json_integer(own, "now", 0, INT64_C(253402300799), &p->now_s, e);
     cairn_json_text(own, "resume", &resume, e);
+    if (!before)
+        put_inside(e, "cairn");
     if (resume == NULL)
         return;
     if (strcmp(resume, "fast") == 0) {
@@ -225,4 +247,24 @@ void cairn_params_read(cairn_params *p, const json_t *request, cairn_api_error *
     read_cairn(p, request, error);
     if (p->cache_off && p->resume < 0)
         p->resume = CAIRN_RESUME_OFF;
+}
+
+json_t *cairn_params_json(const cairn_params *p)
+{
+    json_t *stops = json_array();
+    for (uint32_t i = 0; i < p->count_stops; i++)
+        json_array_append_new(stops, json_stringn(p->stops[i].bytes, p->stops[i].len_bytes));
+    json_t *value = json_pack(
+        "{s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:I, s:f, s:f, s:b, s:b, s:I, s:I, s:I, s:o, s:s}", "seed",
+        (json_int_t)p->seed, "temperature", p->temperature, "top_k", (json_int_t)p->top_k, "top_p", p->top_p,
+        "min_p", p->min_p, "typical_p", p->typical_p, "repeat_penalty", p->repeat_penalty, "repeat_last_n",
+        (json_int_t)p->repeat_last_n, "presence_penalty", p->presence_penalty, "frequency_penalty",
+        p->frequency_penalty, "ignore_eos", (int)p->ignore_eos, "stream", (int)p->stream, "n_predict",
+        (json_int_t)p->answer_tokens_max, "max_tokens", (json_int_t)p->answer_tokens_max, "n_probs",
+        p->logprobs ? (json_int_t)p->top_logprobs : 0, "stop", stops, "grammar",
+        p->grammar != NULL ? p->grammar : "");
+    json_object_set_new(
+        value, "samplers",
+        json_pack("[s, s, s, s, s, s]", "penalties", "top_k", "typ_p", "top_p", "min_p", "temperature"));
+    return value;
 }

@@ -63,4 +63,7 @@ void cairn_params_init(cairn_params *params);
  */
 void cairn_params_read(cairn_params *params, const json_t *request, cairn_api_error *error);
 
+/* The same as llama.cpp's clients know them: `generation_settings`, and `params` in /props. NULL: no memory. */
+json_t *cairn_params_json(const cairn_params *params);
+
 #endif

@@ -322,6 +322,21 @@ static void limits(cairn_convert *c, json_t *body, const json_t *request)
         json_object_set(body, "parallel_tool_calls", parallel);
 }
 
+/* Fields that name something kept elsewhere: without it the model would answer to half of a conversation. */
+static void refuse_kept(cairn_api_error *error, const json_t *request)
+{
+    if (is_set(json_object_get(request, "conversation")))
+        cairn_api_error_bad(error, "conversation",
+                            "conversation: this server keeps no conversations; send the whole one, or use "
+                            "previous_response_id.");
+    if (is_set(json_object_get(request, "prompt")))
+        cairn_api_error_bad(error, "prompt",
+                            "prompt: this server keeps no prompts; send instructions and input.");
+    if (json_is_true(json_object_get(request, "background")))
+        cairn_api_error_bad(error, "background",
+                            "background: this server answers while the request is open; leave it out.");
+}
+
 static json_t *echo_of(const json_t *request)
 {
     static const char *const fields[] = {"instructions",
@@ -355,6 +370,7 @@ bool cairn_responses_to_chat(const json_t *request, const json_t *previous,
     json_t *body = json_object(), *instructions = json_object_get(request, "instructions");
     toolbox box = {.list = json_array(), .names = json_object()};
     cairn_convert_extras(body, request);
+    refuse_kept(error, request);
     limits(&c, body, request);
     format(&c, body, request);
     tools(&c, &box, request);

@@ -127,6 +127,19 @@ static void own_fields_are_read(void **state)
     assert_string_equal(error.param, "cairn.resume");
     json_decref(read("{\"cairn\":3}"));
     assert_string_equal(error.param, "cairn");
+    static const char *const wrong[][2] = {
+        {"{\"cairn\":{\"explain\":1}}", "cairn.explain"},
+        {"{\"cairn\":{\"no_store\":\"x\"}}", "cairn.no_store"},
+        {"{\"cairn\":{\"pin\":[]}}", "cairn.pin"},
+        {"{\"cairn\":{\"cache_salt\":1}}", "cairn.cache_salt"},
+        {"{\"cairn\":{\"now\":-1}}", "cairn.now"},
+        {"{\"cairn\":{\"resume\":true}}", "cairn.resume"},
+        {"{\"stream_options\":{\"include_usage\":1}}", "stream_options.include_usage"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        json_decref(read(wrong[i][0]));
+        assert_int_equal(error.http, 400);
+        assert_string_equal(error.param, wrong[i][1]);
+    }
 }
 
 static void cache_prompt_false_switches_the_cache_off(void **state)

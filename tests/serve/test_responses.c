@@ -139,6 +139,10 @@ static void mistakes_name_their_field(void **state)
     refused("{'input':[{'type':'item_reference','id':'x'}]}", "input[0].type", "item_reference");
     refused("{'input':'a','instructions':7}", "instructions", "string");
     refused("{'input':'a','max_output_tokens':0}", "max_output_tokens", "between");
+    refused("{'input':'a','conversation':'conv_1'}", "conversation", "whole");
+    refused("{'input':'a','conversation':{'id':'conv_1'}}", "conversation", "whole");
+    refused("{'input':'a','prompt':{'id':'pmpt_1'}}", "prompt", "instructions");
+    refused("{'input':'a','background':true}", "background", "open");
     refused("{'input':'a','text':{'format':{'type':'x'}}}", "text.format", "must be");
     refused("{'input':'a','tools':[{'type':'function','name':'f'}],'tool_choice':{'type':'mcp'}}",
             "tool_choice", "must be");
