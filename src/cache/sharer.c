@@ -3,6 +3,7 @@
  */
 #include "cache/sharer.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -176,6 +177,13 @@ static void buffers_release(cairn_sharer *sharer)
     cairn_mem_array_release(mem, sharer->positions, sharer->digests_room, sizeof *sharer->positions);
     cairn_mem_array_release(mem, sharer->tokens, sharer->tokens_room, sizeof *sharer->tokens);
     cairn_mem_array_release(mem, sharer->slot, sharer->slots, sizeof *sharer->slot);
+}
+
+void cairn_sharer_signals_block(void)
+{
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
 }
 
 static cairn_status start(cairn_sharer *sharer, const cairn_cache_shared *options, cairn_error *reterr)

@@ -154,6 +154,9 @@ void cairn_sharer_count(cairn_sharer *sharer, uint64_t *counter, uint64_t by);
 /* sharer_out.c: take back what the sender is done with. */
 void cairn_sharer_settle(cairn_sharer *sharer);
 
+/* sharer.c: signals are the program's other threads' business; a store that hangs up is no reason to die of SIGPIPE. */
+void cairn_sharer_signals_block(void);
+
 /* The threads; ctx is the sharer. */
 void *cairn_sharer_sender(void *ctx);
 void *cairn_sharer_receiver(void *ctx);

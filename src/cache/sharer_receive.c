@@ -161,6 +161,7 @@ static void load_work(cairn_sharer *sharer, sharer_load *load)
 void *cairn_sharer_receiver(void *ctx)
 {
     cairn_sharer *sharer = ctx;
+    cairn_sharer_signals_block();
     (void)pthread_mutex_lock(&sharer->lock);
     while (!sharer->stop) {
         sharer_ask *ask = ask_next(sharer);

@@ -49,6 +49,7 @@ static sharer_job *job_next(cairn_sharer *sharer)
 void *cairn_sharer_sender(void *ctx)
 {
     cairn_sharer *sharer = ctx;
+    cairn_sharer_signals_block();
     (void)pthread_mutex_lock(&sharer->lock);
     while (!sharer->stop) {
         sharer_job *job = job_next(sharer);

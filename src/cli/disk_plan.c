@@ -100,7 +100,8 @@ static bool key_parse(const uint8_t *bytes, size_t count, uint8_t key[CAIRN_DISK
     return count == KEY_DIGITS;
 }
 
-int cairn_disk_plan_key(const char *file, cairn_log *log, uint8_t ret_key[CAIRN_DISK_PLAN_KEY])
+int cairn_disk_plan_key(const char *file, const char *option, cairn_log *log,
+                        uint8_t ret_key[CAIRN_DISK_PLAN_KEY])
 {
     cairn_buf text;
     cairn_error error = {0};
@@ -111,10 +112,12 @@ int cairn_disk_plan_key(const char *file, cairn_log *log, uint8_t ret_key[CAIRN_
         memset(text.bytes, 0, text.len_bytes);
     cairn_buf_release(&text);
     if (!fine) {
+        char hint[128];
+        (void)snprintf(hint, sizeof hint,
+                       "%s FILE holds 32 bytes or 64 hexadecimal digits: openssl rand -hex 32", option);
         cairn_term_fail(status == CAIRN_OK ? "the cache key's file has no key"
                                            : "the cache key can't be read",
-                        status == CAIRN_OK ? NULL : &error,
-                        "--cache-key FILE holds 32 bytes or 64 hexadecimal digits: openssl rand -hex 32");
+                        status == CAIRN_OK ? NULL : &error, hint);
         return 1;
     }
     struct stat facts;
@@ -154,7 +157,7 @@ int cairn_disk_plan_read(const char *spec, const char *key_file, uint64_t daily,
     plan->daily_bytes = daily != 0 ? daily : usual > DAILY_GIB_MIN * GIB ? usual : DAILY_GIB_MIN * GIB;
     plan->on = true;
     plan->encrypted = key_file != NULL;
-    return key_file != NULL ? cairn_disk_plan_key(key_file, log, plan->key) : 0;
+    return key_file != NULL ? cairn_disk_plan_key(key_file, "--cache-key", log, plan->key) : 0;
 }
 
 /* --- the secret of the namespaces -------------------------------------------------------------------------------- */

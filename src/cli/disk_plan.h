@@ -42,11 +42,13 @@ int cairn_disk_plan_read(const char *spec, const char *key_file, uint64_t daily,
 /*
  * Read a key of --cache-key: 32 bytes, or 64 hexadecimal digits.
  *
- *   log  [in]  where it is said that others can read the file; NULL: nowhere
+ *   option  [in]  what it was given with, for messages
+ *   log     [in]  where it is said that others can read the file; NULL: nowhere
  *
  * Gives    0, or 1 after the mistake was told on stderr
  */
-int cairn_disk_plan_key(const char *file, cairn_log *log, uint8_t ret_key[CAIRN_DISK_PLAN_KEY]);
+int cairn_disk_plan_key(const char *file, const char *option, cairn_log *log,
+                        uint8_t ret_key[CAIRN_DISK_PLAN_KEY]);
 
 /* Read DIR/namespace.key. Errors: CAIRN_NOTFOUND, CAIRN_CORRUPT, CAIRN_IO. */
 CAIRN_MUST_CHECK cairn_status cairn_disk_plan_secret_load(const char *dir,

@@ -63,7 +63,7 @@ int cairn_store_ask_complete(const char *dir, cairn_store_ask *ask)
 {
     cairn_error error = {0};
     if (ask->key_file != NULL) {
-        int code = cairn_disk_plan_key(ask->key_file, NULL, ask->key_bytes);
+        int code = cairn_disk_plan_key(ask->key_file, "--cache-key", NULL, ask->key_bytes);
         if (code != 0)
             return code;
         ask->key = ask->key_bytes;

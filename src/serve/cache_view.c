@@ -9,6 +9,7 @@
 
 #include "serve/disk_watch.h"
 #include "serve/json_answer.h"
+#include "serve/shared_watch.h"
 
 enum { DEPTH_MAX = 4096 };
 
@@ -57,6 +58,7 @@ void cairn_cache_view_fill(cairn_cache_view *view, const cairn_cache *cache)
     view->now_ns = cairn_cache_clock_ns(cache);
     cairn_cache_stats_get(cache, &view->stats);
     cairn_cache_disk_stats_get(cache, &view->disk);
+    cairn_cache_shared_stats_get(cache, &view->shared);
     cairn_cache_walk(cache, &view->space, take_node, view);
 }
 
@@ -209,6 +211,10 @@ cairn_status cairn_cache_view_print(const cairn_cache_view *view, bool counts, c
         status = cairn_buf_append_str(out, "\"disk\":");
     if (status == CAIRN_OK)
         status = cairn_json_write(out, cairn_disk_watch_json(&view->disk));
+    if (status == CAIRN_OK)
+        status = cairn_buf_append_str(out, ",\"shared\":");
+    if (status == CAIRN_OK)
+        status = cairn_json_write(out, cairn_shared_watch_json(&view->shared));
     if (status == CAIRN_OK)
         status = cairn_buf_append_str(out, ",");
     if (status == CAIRN_OK)

@@ -29,6 +29,7 @@ typedef struct cairn_cache_view {
     uint64_t now_ns;
     cairn_cache_stats stats;
     cairn_cache_disk_stats disk;
+    cairn_cache_shared_stats shared;
 } cairn_cache_view;
 
 void cairn_cache_view_init(cairn_cache_view *view, const cairn_mem *mem, const cairn_namespace *space);
@@ -38,7 +39,7 @@ void cairn_cache_view_release(cairn_cache_view *view);
 void cairn_cache_view_fill(cairn_cache_view *view, const cairn_cache *cache);
 
 /*
- * Append {"bytes":..,"held":..,"since_start":..,"disk":..,"tree":{"nodes":[..],"total":..,"cut":..}}.
+ * Append {"bytes":..,"held":..,"since_start":..,"disk":..,"shared":..,"tree":{"nodes":[..],"total":..,"cut":..}}.
  *
  *   counts  [in]  with what is counted over all namespaces ("held", "since_start")
  *

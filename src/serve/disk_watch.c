@@ -28,7 +28,9 @@ void cairn_disk_watch_flush(cairn_disk_watch *watch, const cairn_scheduler_optio
 {
     cairn_cache_disk_stats stats;
     cairn_cache_disk_stats_get(o->cache, &stats);
-    if (stats.bytes_max == 0)
+    cairn_cache_shared_stats shared;
+    cairn_cache_shared_stats_get(o->cache, &shared);
+    if (stats.bytes_max == 0 && !shared.on)
         return;
     uint64_t begin_ns = cairn_clock_now_ns(o->clock), kept = stats.kept;
     bool all = cairn_cache_flush(o->cache, o->flush_ns);

@@ -111,6 +111,13 @@ void cairn_metrics_disk(cairn_metrics *m, const cairn_cache_disk_stats *stats)
     unlock(m);
 }
 
+void cairn_metrics_shared(cairn_metrics *m, const cairn_cache_shared_stats *stats)
+{
+    lock(m);
+    m->shared = *stats;
+    unlock(m);
+}
+
 /* --- text -------------------------------------------------------------------------------------------------------- */
 
 /* The first failure is kept, and later lines do nothing. */
@@ -269,6 +276,34 @@ static void print_disk(sheet *s, const cairn_cache_disk_stats *d)
     simple(s, "disk_waiting", "gauge", "1 while something is on its way to disk.", d->waiting ? 1 : 0);
 }
 
+static void print_shared(sheet *s, const cairn_cache_shared_stats *d)
+{
+    simple(s, "shared_works", "gauge", "1 while the shared store's last use worked.", d->works ? 1 : 0);
+    simple(s, "shared_asked_total", "counter", "Requests that the shared store was asked for.", d->asked);
+    simple(s, "shared_found_total", "counter", "Those that it had something for.", d->found);
+    simple(s, "shared_dearer_total", "counter", "Those for which reading was faster than fetching.",
+           d->dearer);
+    simple(s, "shared_late_total", "counter", "Those that did not wait longer for it.", d->late);
+    simple(s, "shared_fetched_total", "counter", "Blobs that came from it.", d->fetched);
+    simple(s, "shared_fetched_bytes_total", "counter", "Bytes of them.", d->fetched_bytes);
+    simple(s, "shared_fetch_failures_total", "counter", "Blobs that were wanted and did not come.",
+           d->fetch_failures);
+    simple(s, "shared_sent_total", "counter", "Blobs that were sent to it.", d->sent);
+    simple(s, "shared_sent_bytes_total", "counter", "Bytes of them.", d->sent_bytes);
+    simple(s, "shared_points_total", "counter", "Resume points that were sent to it.", d->sent_points);
+    simple(s, "shared_known_total", "counter", "Blobs that were not sent because it had them.", d->known);
+    simple(s, "shared_dropped_total", "counter", "Paths that were gone before all of them was sent.",
+           d->dropped);
+    simple(s, "shared_failures_total", "counter", "Calls of the store that failed.", d->failures);
+    simple(s, "shared_timeouts_total", "counter", "Those of them that took too long.", d->timeouts);
+    simple(s, "shared_damaged_total", "counter", "Values that failed their checks.", d->damaged);
+    simple(s, "shared_full_total", "counter", "Values that the store had no room for.", d->full);
+    simple(s, "shared_spared_total", "counter", "Calls that were not made, soon after a failure.", d->spared);
+    simple(s, "shared_bytes_per_second", "gauge", "What the store gives, as measured.",
+           (uint64_t)d->bytes_second);
+    simple(s, "shared_waiting", "gauge", "1 while something is on its way to it.", d->waiting ? 1 : 0);
+}
+
 cairn_status cairn_metrics_print(cairn_metrics *m, cairn_buf *out)
 {
     sheet s = {.out = out, .status = CAIRN_OK};
@@ -298,6 +333,8 @@ cairn_status cairn_metrics_print(cairn_metrics *m, cairn_buf *out)
     print_answers(&s, m);
     if (m->disk_on)
         print_disk(&s, &m->disk);
+    if (m->shared.on)
+        print_shared(&s, &m->shared);
     simple(&s, "expectations_failed_total", "counter", "Internal checks that failed and were survived.",
            cairn_expect_failures());
     unlock(m);

@@ -35,13 +35,14 @@ typedef struct cairn_metrics {
     uint64_t responses[CAIRN_METRICS_CODES]; /* by HTTP status                                          */
     uint64_t disconnects;                    /* clients that went away before the end               */
     cairn_histogram queue, first_token, prompt, token;
-    uint64_t recalled;       /* answers put in place                                                   */
+    uint64_t recalled; /* answers put in place                                                   */
     cairn_answers_stats answers;
     uint64_t queued, active; /* now                                                                    */
     uint32_t slots, queue_max;
     cairn_cache_stats cache;
     cairn_cache_disk_stats disk;
     bool disk_on;
+    cairn_cache_shared_stats shared;
     const char *version, *build, *model; /* labels of cairn_build_info; borrowed                        */
 } cairn_metrics;
 
@@ -58,6 +59,7 @@ void cairn_metrics_answers(cairn_metrics *metrics, uint64_t recalled, const cair
 void cairn_metrics_load(cairn_metrics *metrics, uint64_t queued, uint64_t active);
 void cairn_metrics_cache(cairn_metrics *metrics, const cairn_cache_stats *stats);
 void cairn_metrics_disk(cairn_metrics *metrics, const cairn_cache_disk_stats *stats);
+void cairn_metrics_shared(cairn_metrics *metrics, const cairn_cache_shared_stats *stats);
 
 /* Append the whole text. Errors: CAIRN_NOMEM, CAIRN_LIMIT. */
 CAIRN_MUST_CHECK cairn_status cairn_metrics_print(cairn_metrics *metrics, cairn_buf *out);

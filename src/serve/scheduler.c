@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "serve/disk_watch.h"
+#include "serve/shared_watch.h"
 #include "serve/turn.h"
 
 /* The disk's numbers and troubles are looked at this often while requests run. */
@@ -31,7 +32,8 @@ struct cairn_scheduler {
     double token_ns;       /* the thread's own: what a token of an answer takes, alone */
     uint32_t pace_tokens;  /* the thread's own: the piece of a prompt beside answers */
     cairn_disk_watch disk; /* the thread's own */
-    uint64_t rounds;       /* the thread's own */
+    cairn_shared_watch shared;
+    uint64_t rounds; /* the thread's own */
 };
 
 static void lock(cairn_scheduler *s)
@@ -382,6 +384,14 @@ static void set_pace(cairn_scheduler *s)
     cairn_cache_pace(s->options.cache, answering ? s->pace_tokens : 0);
 }
 
+/* What the lower tiers say. Gives ns until one of them is to be tended again; 0: none is. */
+static uint64_t tiers_look(cairn_scheduler *s)
+{
+    uint64_t disk_ns = cairn_disk_watch_look(&s->disk, &s->options);
+    uint64_t shared_ns = cairn_shared_watch_look(&s->shared, &s->options);
+    return disk_ns == 0 || (shared_ns != 0 && shared_ns < disk_ns) ? shared_ns : disk_ns;
+}
+
 static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint32_t count)
 {
     cairn_error error;
@@ -408,7 +418,7 @@ static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint3
     cairn_cache_stats_get(s->options.cache, &stats);
     cairn_metrics_cache(s->options.metrics, &stats);
     if (s->rounds++ % DISK_LOOK_ROUNDS == 0)
-        (void)cairn_disk_watch_look(&s->disk, &s->options);
+        (void)tiers_look(s);
     show_active(s);
 }
 
@@ -425,7 +435,7 @@ static void work_for_disk(cairn_scheduler *s)
         unlock(s);
         bool more = cairn_cache_idle(s->options.cache);
         if (!more)
-            due_ns = cairn_disk_watch_look(&s->disk, &s->options);
+            due_ns = tiers_look(s);
         lock(s);
         if (more)
             continue;

@@ -39,7 +39,7 @@ export function Slots({ hello, state }) {
 
 export function Tiers({ state, cache }) {
     const b = state?.bytes;
-    const disk = cache?.disk;
+    const { disk, shared } = cache ?? {};
     if (!b) {
         return html`<section id="tiers"><h2>Memory</h2></section>`;
     }
@@ -54,6 +54,9 @@ export function Tiers({ state, cache }) {
             <span class="bar"><span class="c-disk" style=${`width:${(100 * disk.now) / disk.limit}%`}></span></span></div>
             <p class="legend"><span>${some(disk.blobs, 'file')}</span><span>written today ${bytes(disk.written_today)}${disk.written_limit > 0 ? ` of ${bytes(disk.written_limit)}` : ''}</span>
             ${disk.failures > 0 ? html`<span class="warn">${some(disk.failures, 'failed write')}</span>` : null}</p>` : null}
+        ${shared?.on ? html`<div class="pair num"><span>Shared store</span><span>${shared.works ? 'works' : html`<span class="warn">out of reach</span>`}</span></div>
+            <p class="legend"><span>had something for ${shared.found} of ${some(shared.asked, 'request')}</span><span>${bytes(shared.fetched_bytes)} fetched</span><span>${bytes(shared.sent_bytes)} sent</span>
+            ${shared.failures > 0 ? html`<span class="warn">${some(shared.failures, 'failed call')}</span>` : null}</p>` : null}
     </div></section>`;
 }
 
