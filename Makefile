@@ -33,7 +33,7 @@ help:
 	@echo 'make test-asan    all tests with address and undefined behaviour sanitizers'
 	@echo 'make test-tsan    all tests with the thread sanitizer'
 	@echo 'make screenshots  pictures of the page into docs/images (needs chromium)'
-	@echo 'make reference    docs/reference, from the headers and from --help'
+	@echo 'make reference    docs/reference and docs/comparison.md, from headers, --help and docs/results'
 	@echo 'make test-fresh   demo and test in a minimal Debian 12 made for it (needs root and debootstrap)'
 	@echo 'make install      PREFIX=/usr/local DESTDIR=: program, library, man pages, completions; make uninstall takes them away'
 	@echo 'make deb          Debian packages into build/deb (make test-deb tries them in a Debian 12 made for it)'
@@ -94,10 +94,11 @@ bench: build-release
 bench-peers: build-release
 	@tools/bench-peers $(ARGS)
 
-# The pages of docs/reference, from the headers and from --help.
+# The pages that are made: docs/reference from the headers and from --help, docs/comparison.md from docs/results.
 reference: build
 	@tools/api-docs docs/reference
 	@tools/command-docs build/dev/bin/cairn --reference docs/reference/commands.md
+	@tools/comparison docs/comparison.md
 
 screenshots: build
 	@build/dev/bin/cairn model synth -o build/dev/web/model.gguf >/dev/null

@@ -29,11 +29,15 @@ test('docs/reference/commands.md says what --help says (else: make reference)', 
     }
 });
 
+test('docs/comparison.md says what docs/results says (else: make reference)', () => {
+    run('tools/comparison', '--check', 'docs/comparison.md');
+});
+
 // Options of other programs that the documents mention.
 const FOREIGN = /^--(vocab|version|clean|quick|preset|test-dir|build|install|prefix|component|output-on-failure|cflags|libs|static|purge|omit|ignore-scripts|variant|user|now|system|warnings|check|reference|man|real-world|self-test|planted|update)$/;
 
 test('every option that the documents name is one of some command', () => {
-    const files = ['README.md', 'docs/man/cairn.1', ...readdirSync(`${ROOT}/docs`).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
+    const files = ['README.md', 'docs/man/cairn.1', ...readdirSync(`${ROOT}/docs`).filter((name) => name.endsWith('.md') && name !== 'comparison.md').map((name) => `docs/${name}`)];
     for (const file of files) {
         const text = read(file).replace(/\\-/g, '-');
         for (const [, option] of text.matchAll(/(?<![\w-])(--[a-z][a-z0-9-]+)/g)) {
