@@ -13,12 +13,15 @@
 #include "cli/commands.h"
 #include "cli/disk_plan.h"
 #include "cli/engine_open.h"
+#include "cli/notify.h"
+#include "cli/serve_keys.h"
 #include "cli/serve_settings.h"
 #include "cli/shared_plan.h"
 #include "cli/term.h"
+#include "serve/http.h"
 #include "serve/serve.h"
 
-enum { API_KEYS_MAX = 256, SCRIPT_BYTES_MAX = 256 * 1024 * 1024 };
+enum { SCRIPT_BYTES_MAX = 256 * 1024 * 1024 };
 
 /* Everything that is made, in the order of making. */
 typedef struct parts {
@@ -31,37 +34,22 @@ typedef struct parts {
     cairn_disk_plan disk;
     cairn_shared_plan shared;
     cairn_script *script;
-    cairn_buf keys_text, template_text;
-    const char *keys[API_KEYS_MAX];
-    size_t count_keys;
+    cairn_http *http; /* listens while the model is loaded; then the server's */
+    cairn_serve_keys keys;
+    cairn_buf template_text;
     char name[128];
 } parts;
 
 /* --- parts ------------------------------------------------------------------------------------------------------- */
 
-/* One key a line; blank lines and lines that begin with # are skipped. The buffer's lines are cut in place. */
 static int read_keys(const cairn_serve_settings *s, parts *p)
 {
     cairn_error error = {0};
-    if (s->api_key_file == NULL)
+    if (s->api_key_file == NULL || cairn_serve_keys_read(&p->keys, s->api_key_file, &error) == CAIRN_OK)
         return 0;
-    if (cairn_io_read_file(cairn_io_posix(), s->api_key_file, &p->keys_text, &error) != CAIRN_OK) {
-        cairn_term_fail("the API keys can't be read", &error, NULL);
-        return 1;
-    }
-    char *save = NULL;
-    for (char *line = strtok_r((char *)p->keys_text.bytes, "\r\n", &save); line != NULL;
-         line = strtok_r(NULL, "\r\n", &save)) {
-        if (line[0] == '#' || p->count_keys == API_KEYS_MAX)
-            continue;
-        p->keys[p->count_keys++] = line;
-    }
-    if (p->count_keys == 0) {
-        cairn_term_fail("the API key file has no key", NULL,
-                        "Write one key a line, or leave --api-key-file out.");
-        return 1;
-    }
-    return 0;
+    cairn_term_fail("the API keys can't be read", &error,
+                    "Write one key a line, or leave --api-key-file out.");
+    return 1;
 }
 
 static int open_chat(const cairn_serve_settings *s, parts *p)
@@ -255,6 +243,25 @@ static void write_log(void *ctx, const char *line, size_t len_bytes)
     cairn_log_write_fd(ctx, line, len_bytes);
 }
 
+/* Before the model is loaded: a port that is taken is told at once, and clients are told to wait. */
+static int start_listening(const cairn_serve_settings *s, parts *p)
+{
+    const cairn_serve_options options = {.mem = cairn_mem_default(),
+                                         .log = &p->log,
+                                         .host = s->host,
+                                         .port = (uint16_t)s->port,
+                                         .threads = (uint32_t)s->http_threads,
+                                         .connections_max = (uint32_t)s->connections,
+                                         .body_bytes_max = (size_t)s->body_max};
+    cairn_error error = {0};
+    cairn_status status = cairn_serve_listen(&options, &p->http, &error);
+    if (status == CAIRN_OK)
+        return 0;
+    cairn_term_fail("the server can't start", &error,
+                    status == CAIRN_BUSY ? "Choose another with --port N; --port 0 takes a free one." : NULL);
+    return 1;
+}
+
 static int start_server(const cairn_serve_settings *s, parts *p)
 {
     cairn_engine_name(s->model, p->name, sizeof p->name);
@@ -266,10 +273,7 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .vocab = &p->engine.vocab,
                                    .chat = p->chat,
                                    .model_name = s->alias != NULL ? s->alias : p->name,
-                                   .host = s->host,
-                                   .port = (uint16_t)s->port,
-                                   .threads = (uint32_t)s->http_threads,
-                                   .connections_max = (uint32_t)s->connections,
+                                   .http = p->http,
                                    .queue_max = (uint32_t)s->queue,
                                    .body_bytes_max = (size_t)s->body_max,
                                    .resume = s->resume == 1 ? CAIRN_RESUME_EXACT : CAIRN_RESUME_FAST,
@@ -280,8 +284,8 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .no_excerpts = s->no_excerpts,
                                    .recorder = p->recorder,
                                    .template_kwargs_json = s->template_kwargs,
-                                   .api_keys = p->keys,
-                                   .count_api_keys = p->count_keys,
+                                   .api_keys = p->keys.items,
+                                   .count_api_keys = p->keys.count,
                                    /* Servers of one store have one secret, for all tiers. */
                                    .namespace_secret = p->shared.on         ? p->shared.secret
                                                        : p->disk.has_secret ? p->disk.secret
@@ -290,11 +294,10 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .flush_ns = (uint64_t)s->flush * 1000000000u,
                                    .progress = show_prefill};
     cairn_error error = {0};
-    cairn_status status = cairn_serve_start(&options, &p->serve, &error);
-    if (status == CAIRN_OK)
+    p->http = NULL; /* the server's from here on */
+    if (cairn_serve_start(&options, &p->serve, &error) == CAIRN_OK)
         return 0;
-    cairn_term_fail("the server can't start", &error,
-                    status == CAIRN_BUSY ? "Choose another with --port N; --port 0 takes a free one." : NULL);
+    cairn_term_fail("the server can't start", &error, NULL);
     return 1;
 }
 
@@ -356,24 +359,76 @@ static int write_port_file(const cairn_serve_settings *s, const parts *p)
     return 1;
 }
 
+/* The signals that are waited for; before any thread, so that all of them inherit it. */
+static void block_signals(const cairn_serve_settings *s, sigset_t *signals)
+{
+    (void)sigemptyset(signals);
+    (void)sigaddset(signals, SIGTERM);
+    (void)sigaddset(signals, SIGINT);
+    if (s->api_key_file != NULL) /* else it ends the program, as it does when its terminal is closed */
+        (void)sigaddset(signals, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, signals, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+}
+
+/* SIGHUP: read the API keys anew. If they can't be read, those that are there stay. */
+static void reload_keys(const cairn_serve_settings *s, parts *p)
+{
+    cairn_error error = {0};
+    cairn_serve_keys *fresh = cairn_mem_zalloc(cairn_mem_default(), sizeof *fresh);
+    if (fresh == NULL)
+        return;
+    cairn_serve_keys_init(fresh);
+    cairn_status status = cairn_serve_keys_read(fresh, s->api_key_file, &error);
+    if (status == CAIRN_OK)
+        status = cairn_serve_replace_keys(p->serve, fresh->items, fresh->count, &error);
+    if (status == CAIRN_OK) {
+        CAIRN_LOG(&p->log, INFO, "keys", CAIRN_FIELD_STR("message", "the API keys were read again"),
+                  CAIRN_FIELD_UINT("count", fresh->count));
+    } else {
+        cairn_log_error(&p->log, CAIRN_LOG_LEVEL_ERROR, "keys", &error);
+    }
+    cairn_serve_keys_release(fresh);
+    cairn_mem_release(cairn_mem_default(), fresh, sizeof *fresh);
+}
+
 /* Wait for SIGTERM or SIGINT. After the first one, a second ends the program at once. */
-static void wait_for_end(const sigset_t *signals)
+static void wait_for_end(const cairn_serve_settings *s, parts *p, const sigset_t *signals)
 {
     int got = 0;
-    while (sigwait(signals, &got) != 0)
-        continue;
+    while (sigwait(signals, &got) != 0 || got == SIGHUP) {
+        if (got == SIGHUP)
+            reload_keys(s, p);
+        got = 0;
+    }
     (void)pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+    (void)signal(SIGHUP, SIG_IGN);
+}
+
+/* Ready: say so on the terminal and to the service manager, and serve until a signal. */
+static void serve_until_signal(const cairn_serve_settings *s, parts *p, const sigset_t *signals)
+{
+    char state[128];
+    print_plan(s, p);
+    printf("cairn is ready: http://%s:%u\n", s->host, cairn_serve_port(p->serve));
+    (void)fflush(stdout);
+    (void)snprintf(state, sizeof state, "READY=1\nSTATUS=serving on port %u", cairn_serve_port(p->serve));
+    (void)cairn_notify(state);
+    wait_for_end(s, p, signals);
+    (void)cairn_notify("STOPPING=1\nSTATUS=running requests may finish");
+    CAIRN_LOG(&p->log, INFO, "stopping", CAIRN_FIELD_INT("drain_s", s->drain));
 }
 
 static void release(parts *p, const cairn_serve_settings *s)
 {
+    cairn_http_stop(p->http);
     cairn_serve_stop(p->serve, (uint64_t)s->drain * 1000000000u);
     cairn_recorder_close(p->recorder);
     cairn_script_free(p->script);
     cairn_chat_close(p->chat);
     cairn_cache_free(p->cache);
     cairn_engine_close(&p->engine);
-    cairn_buf_release(&p->keys_text);
+    cairn_serve_keys_release(&p->keys);
     cairn_buf_release(&p->template_text);
     cairn_log_release(&p->log);
 }
@@ -386,15 +441,11 @@ int cairn_cmd_serve(int argc, const char **argv)
     if (code >= 0)
         return code;
     sigset_t signals;
-    (void)sigemptyset(&signals);
-    (void)sigaddset(&signals, SIGTERM);
-    (void)sigaddset(&signals, SIGINT);
-    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL); /* before any thread, so that all of them inherit it */
-    (void)signal(SIGPIPE, SIG_IGN);
+    block_signals(&s, &signals);
     cairn_log_init(&p.log, s.verbose ? CAIRN_LOG_LEVEL_DEBUG : CAIRN_LOG_LEVEL_INFO,
                    s.log_format == 1 ? CAIRN_FIELD_FORMAT_JSON : CAIRN_FIELD_FORMAT_TEXT,
                    cairn_clock_system(), write_log, (void *)(intptr_t)2); // NOLINT(performance-no-int-to-ptr)
-    cairn_buf_init(&p.keys_text, cairn_mem_default(), 1 << 20);
+    cairn_serve_keys_init(&p.keys);
     cairn_buf_init(&p.template_text, cairn_mem_default(), 4 << 20);
     code = read_keys(&s, &p);
     if (code == 0)
@@ -403,6 +454,8 @@ int cairn_cmd_serve(int argc, const char **argv)
         code = plan_disk(&s, &p);
     if (code == 0)
         code = cairn_shared_plan_read(&s, &p.log, &p.shared);
+    if (code == 0)
+        code = start_listening(&s, &p);
     if (code == 0)
         code = open_engine(&s, &p);
     if (code == 0)
@@ -413,13 +466,10 @@ int cairn_cmd_serve(int argc, const char **argv)
         code = start_server(&s, &p);
     if (code == 0)
         code = write_port_file(&s, &p);
-    if (code == 0) {
-        print_plan(&s, &p);
-        printf("cairn is ready: http://%s:%u\n", s.host, cairn_serve_port(p.serve));
-        (void)fflush(stdout);
-        wait_for_end(&signals);
-        CAIRN_LOG(&p.log, INFO, "stopping", CAIRN_FIELD_INT("drain_s", s.drain));
-    }
+    if (code == 0)
+        serve_until_signal(&s, &p, &signals);
+    if (code != 0 && cairn_engine_stop_asked())
+        code = 0; /* a signal while the model was being loaded */
     release(&p, &s);
     if (code == 0)
         printf("cairn has stopped.\n");

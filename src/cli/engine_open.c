@@ -3,20 +3,39 @@
  */
 #include "cli/engine_open.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/io.h"
 #include "base/machine.h"
 #include "base/units.h"
+#include "cli/notify.h"
 #include "cli/term.h"
 #include "engine/llama_check.h"
 
+enum { LOAD_STEP_US = 120 * 1000 * 1000 }; /* what a hundredth of a model may take */
+
+bool cairn_engine_stop_asked(void)
+{
+    sigset_t pending;
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
+/* On the terminal, and to a service manager, which waits that much longer. */
 static bool show_progress(void *ctx, float part)
 {
-    (void)ctx;
-    cairn_term_progress("loading the model: %3.0f %%", (double)part * 100.0);
-    return true;
+    int *told = ctx, percent = (int)(part * 100.0f);
+    cairn_term_progress("loading the model: %3d %%", percent);
+    if (percent != *told) {
+        char state[96];
+        (void)snprintf(state, sizeof state, "STATUS=loading the model: %d %%\nEXTEND_TIMEOUT_USEC=%d",
+                       percent, LOAD_STEP_US);
+        (void)cairn_notify(state);
+        *told = percent;
+    }
+    return !cairn_engine_stop_asked();
 }
 
 static void forward_log(void *ctx, cairn_llama_level level, const char *text)
@@ -101,13 +120,17 @@ int cairn_engine_open_file(const cairn_llama_options *options, uint64_t cache_by
     cairn_error error = {0};
     cairn_llama_log_set(forward_log, log);
     cairn_llama_options with_progress = *options;
+    int told = -1;
     with_progress.model.progress = show_progress;
+    with_progress.model.progress_ctx = &told;
     cairn_status status = estimate(options, cache_bytes, &error);
     if (status == CAIRN_OK)
         status = cairn_llama_new(&with_progress, cairn_mem_default(), &ret_open->engine, &error);
     cairn_term_progress("%s", "");
     if (status != CAIRN_OK) {
         cairn_llama_log_set(NULL, NULL);
+        if (status == CAIRN_CANCELLED)
+            return 1;
         cairn_term_fail("the model can't be used", &error, advice_for(status));
         return status == CAIRN_INVALID && strcmp(error.where, "model") != 0 ? 2 : 1;
     }

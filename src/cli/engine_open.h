@@ -29,6 +29,8 @@ typedef struct cairn_engine_open {
  */
 int cairn_engine_open_file(const cairn_llama_options *options, uint64_t cache_bytes, cairn_log *log,
                            cairn_engine_open *ret_open);
+/* Is a SIGTERM or SIGINT waiting that the program has blocked? Loading ends by it, without a word. */
+bool cairn_engine_stop_asked(void);
 void cairn_engine_close(cairn_engine_open *open);
 
 /* How slots compute, in words: a constant. */

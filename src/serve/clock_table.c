@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/lock.h"
 
 enum { WAYS = 8 };
 
@@ -37,7 +38,7 @@ cairn_status cairn_clock_table_new(const cairn_mem *mem, size_t entries_max, cai
         cairn_mem_release(mem, table, sizeof *table);
         return CAIRN_NOMEM;
     }
-    CAIRN_ASSERT(pthread_mutex_init(&table->lock, NULL) == 0);
+    cairn_lock_init(&table->lock);
     *ret_table = table;
     return CAIRN_OK;
 }
@@ -57,7 +58,7 @@ int64_t cairn_clock_table_get(cairn_clock_table *table, const cairn_namespace *s
     cairn_hash128 key = cairn_hash_bytes(head, len_bytes);
     key.low ^= cairn_hash_bytes64(space->bytes, sizeof space->bytes, 1);
     key.high ^= cairn_hash_bytes64(space->bytes, sizeof space->bytes, 2);
-    CAIRN_ASSERT(pthread_mutex_lock(&table->lock) == 0);
+    cairn_lock(&table->lock);
     entry *set = &table->entries[(size_t)(key.low % table->sets) * WAYS];
     entry *found = NULL, *oldest = &set[0];
     for (size_t i = 0; i < WAYS && found == NULL; i++) {
@@ -73,6 +74,6 @@ int64_t cairn_clock_table_get(cairn_clock_table *table, const cairn_namespace *s
     }
     found->used = ++table->tick;
     int64_t time_s = found->time_s;
-    CAIRN_ASSERT(pthread_mutex_unlock(&table->lock) == 0);
+    cairn_unlock(&table->lock);
     return time_s;
 }

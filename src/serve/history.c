@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "serve/perfetto.h"
 
 void cairn_history_init(cairn_history *h)
 {
     memset(h, 0, sizeof *h);
-    CAIRN_ASSERT(pthread_mutex_init(&h->lock, NULL) == 0);
+    cairn_lock_init(&h->lock);
 }
 
 void cairn_history_release(cairn_history *h)
@@ -21,20 +22,20 @@ void cairn_history_release(cairn_history *h)
 
 void cairn_history_add(cairn_history *h, const cairn_history_entry *entry)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&h->lock) == 0);
+    cairn_lock(&h->lock);
     h->entries[h->count % CAIRN_HISTORY_MAX] = *entry;
     h->count++;
-    CAIRN_ASSERT(pthread_mutex_unlock(&h->lock) == 0);
+    cairn_unlock(&h->lock);
 }
 
 void cairn_history_forget(cairn_history *h, const cairn_namespace *space)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&h->lock) == 0);
+    cairn_lock(&h->lock);
     for (size_t i = 0; i < CAIRN_HISTORY_MAX; i++) {
         if (space == NULL || memcmp(h->entries[i].space.bytes, space->bytes, sizeof space->bytes) == 0)
             memset(&h->entries[i].excerpt, 0, sizeof h->entries[i].excerpt);
     }
-    CAIRN_ASSERT(pthread_mutex_unlock(&h->lock) == 0);
+    cairn_unlock(&h->lock);
 }
 
 static json_t *entry_json(const cairn_history_entry *entry)
@@ -56,7 +57,7 @@ static bool is_shown(const cairn_history_entry *entry, const cairn_namespace *ow
 json_t *cairn_history_json(cairn_history *h, const cairn_namespace *owner, uint64_t *since)
 {
     json_t *list = json_array();
-    CAIRN_ASSERT(pthread_mutex_lock(&h->lock) == 0);
+    cairn_lock(&h->lock);
     uint64_t n = h->count < CAIRN_HISTORY_MAX ? h->count : CAIRN_HISTORY_MAX;
     if (since != NULL) {
         uint64_t later = h->count - *since;
@@ -68,7 +69,7 @@ json_t *cairn_history_json(cairn_history *h, const cairn_namespace *owner, uint6
         if (is_shown(entry, owner))
             json_array_append_new(list, entry_json(entry));
     }
-    CAIRN_ASSERT(pthread_mutex_unlock(&h->lock) == 0);
+    cairn_unlock(&h->lock);
     return json_pack("{s:o}", "requests", list);
 }
 
@@ -76,14 +77,14 @@ static json_t *find(cairn_history *h, const cairn_namespace *owner, uint64_t id,
                     json_t *(*print)(const cairn_history_entry *entry))
 {
     json_t *found = NULL;
-    CAIRN_ASSERT(pthread_mutex_lock(&h->lock) == 0);
+    cairn_lock(&h->lock);
     uint64_t n = h->count < CAIRN_HISTORY_MAX ? h->count : CAIRN_HISTORY_MAX;
     for (uint64_t i = 1; i <= n && found == NULL; i++) {
         const cairn_history_entry *entry = &h->entries[(h->count - i) % CAIRN_HISTORY_MAX];
         if (entry->id == id && is_shown(entry, owner))
             found = print(entry);
     }
-    CAIRN_ASSERT(pthread_mutex_unlock(&h->lock) == 0);
+    cairn_unlock(&h->lock);
     return found;
 }
 

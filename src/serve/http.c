@@ -24,7 +24,8 @@ enum {
     DRAIN_FACTOR = 4,
     CONNECTION_BYTES = 64 * 1024,
     IDLE_SECONDS = 120,
-    LAST_WORDS_MS = 1000
+    LAST_WORDS_MS = 1000,
+    LOADING_RETRY_S = 2
 };
 
 struct cairn_http {
@@ -33,6 +34,8 @@ struct cairn_http {
     cairn_watch *watch;
     int socket;
     uint16_t port;
+    cairn_http_handler handler; /* valid once `open` is set                                              */
+    atomic_bool open;
     atomic_uint_fast64_t bodies_bytes;
     atomic_uint open_exchanges; /* requests that have no answer yet, or whose answer is being sent */
 };
@@ -58,8 +61,8 @@ static enum MHD_Result send_response(exchange *x, int status, struct MHD_Respons
     enum MHD_Result result = MHD_queue_response(x->connection, (unsigned)status, response);
     MHD_destroy_response(response);
     x->responded = result == MHD_YES;
-    if (x->responded)
-        cairn_metrics_response(x->http->options.metrics, status);
+    if (x->responded && atomic_load(&x->http->open))
+        cairn_metrics_response(x->http->handler.metrics, status);
     return result;
 }
 
@@ -124,7 +127,7 @@ static void on_gone(void *ctx)
     exchange *x = ctx;
     if (!cairn_outbox_cancel(x->reply.outbox))
         return;
-    cairn_metrics_disconnect(x->http->options.metrics);
+    cairn_metrics_disconnect(x->http->handler.metrics);
     if (x->reply.gone != NULL)
         x->reply.gone(x->reply.job);
 }
@@ -282,7 +285,13 @@ static enum MHD_Result call_handler(exchange *x, const char *method, const char 
                                   .authorization = authorization_of(x),
                                   .session = session_of(x)};
     x->reply.status = 200;
-    http->options.handle(http->options.ctx, &request, &x->reply);
+    if (atomic_load(&http->open)) {
+        http->handler.handle(http->handler.ctx, &request, &x->reply);
+    } else {
+        cairn_api_error_set(&x->reply.error, 503, "unavailable_error", "loading",
+                            "The model is being loaded; try again shortly.");
+        x->reply.error.retry_after_s = LOADING_RETRY_S;
+    }
     drop_body(x);
     if (x->reply.error.http != 0)
         return send_error(x, &x->reply.error);
@@ -442,6 +451,13 @@ cairn_status cairn_http_start(const cairn_http_options *options, cairn_http **re
     }
     *ret_http = http;
     return CAIRN_OK;
+}
+
+void cairn_http_serve(cairn_http *http, const cairn_http_handler *handler)
+{
+    CAIRN_ASSERT(!atomic_load(&http->open));
+    http->handler = *handler;
+    atomic_store(&http->open, true);
 }
 
 uint16_t cairn_http_port(const cairn_http *http)

@@ -50,24 +50,30 @@ typedef struct cairn_http_reply {
 typedef struct cairn_http_options {
     const cairn_mem *mem;
     cairn_log *log;
-    cairn_metrics *metrics;
     const char *host;
     uint16_t port; /* 0: a free one                                                                 */
     uint32_t threads;
     uint32_t connections_max;
     size_t body_bytes_max;
     size_t bodies_bytes_max; /* all bodies together                                                 */
-    void (*handle)(void *ctx, const cairn_http_request *request, cairn_http_reply *reply);
-    void *ctx;
 } cairn_http_options;
 
+/* Who answers. */
+typedef struct cairn_http_handler {
+    void (*handle)(void *ctx, const cairn_http_request *request, cairn_http_reply *reply);
+    void *ctx;
+    cairn_metrics *metrics;
+} cairn_http_handler;
+
 /*
- * Listen and serve.
+ * Listen. Until there is a handler every request gets 503 with Retry-After: the model is being loaded.
  *
  * Errors   CAIRN_BUSY  the port is taken; CAIRN_NOTFOUND  no such host; CAIRN_IO; CAIRN_NOMEM
  */
 CAIRN_MUST_CHECK cairn_status cairn_http_start(const cairn_http_options *options, cairn_http **ret_http,
                                                cairn_error *reterr);
+/* From now on `handler`, which is copied, answers. Once. */
+void cairn_http_serve(cairn_http *http, const cairn_http_handler *handler);
 /* The port that is listened on. */
 uint16_t cairn_http_port(const cairn_http *http);
 /* Accept no new connections; those there are go on. */

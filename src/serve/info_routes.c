@@ -22,6 +22,24 @@ void cairn_route_health(cairn_serve *serve, const cairn_http_request *request, c
     }
 }
 
+/* Should new requests be sent here? Apart from /health, which says that the server lives. */
+void cairn_route_ready(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    (void)request;
+    uint32_t queued, active;
+    cairn_scheduler_counts(serve->scheduler, &queued, &active);
+    if (atomic_load(&serve->stopping)) {
+        cairn_api_error_set(&reply->error, 503, "unavailable_error", "stopping", "The server is stopping.");
+    } else if (queued >= serve->options.queue_max + (serve->options.engine->info.slots - active)) {
+        cairn_api_error_set(&reply->error, 503, "unavailable_error", "queue_full",
+                            "%u requests are waiting already.", queued);
+        reply->error.retry_after_s = 2;
+    } else {
+        cairn_reply_json(reply, json_pack("{s:s, s:I, s:I}", "status", "ready", "queued", (json_int_t)queued,
+                                          "active", (json_int_t)active));
+    }
+}
+
 /* The model with the fields of both OpenAI's and Anthropic's clients. */
 static json_t *model_json(const cairn_serve *serve)
 {

@@ -6,13 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lock.h"
+
 static const double bounds_s[CAIRN_METRICS_BOUNDS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                       0.25,  0.5,    1,     2.5,  10,    60,   300};
 
 void cairn_metrics_init(cairn_metrics *m)
 {
     memset(m, 0, sizeof *m);
-    CAIRN_ASSERT(pthread_mutex_init(&m->lock, NULL) == 0);
+    cairn_lock_init(&m->lock);
 }
 
 void cairn_metrics_release(cairn_metrics *m)
@@ -22,12 +24,12 @@ void cairn_metrics_release(cairn_metrics *m)
 
 static void lock(cairn_metrics *m)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&m->lock) == 0);
+    cairn_lock(&m->lock);
 }
 
 static void unlock(cairn_metrics *m)
 {
-    CAIRN_ASSERT(pthread_mutex_unlock(&m->lock) == 0);
+    cairn_unlock(&m->lock);
 }
 
 static void observe(cairn_histogram *h, uint64_t ns, uint64_t times)

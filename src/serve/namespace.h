@@ -5,7 +5,9 @@
  * request's salt. Requests with neither share one. What the cache keeps never names a secret. Without a disk the
  * server's secret is drawn at start; with one it is kept there, so that a namespace is the same after a restart.
  *
- * Thread   any; fixed after new
+ * The keys can be replaced while requests come in; a key that stays keeps its namespace.
+ *
+ * Thread   any
  */
 #ifndef CAIRN_SERVE_NAMESPACE_H
 #define CAIRN_SERVE_NAMESPACE_H
@@ -30,11 +32,21 @@ CAIRN_MUST_CHECK cairn_status cairn_keys_new(const cairn_mem *mem, const uint8_t
 void cairn_keys_free(cairn_keys *keys);
 
 /*
+ * Replace all keys. From the return on only the new ones let in; requests that came in before go on.
+ *
+ *   api_keys [in]  char *[count], borrowed for the call; at least one
+ *
+ * Errors   CAIRN_INVALID (an empty key), CAIRN_NOMEM; the keys are then as before
+ */
+CAIRN_MUST_CHECK cairn_status cairn_keys_replace(cairn_keys *keys, const char *const *api_keys, size_t count,
+                                                 cairn_error *reterr);
+
+/*
  * May a request with this Authorization header come in? Compared in constant time with every key.
  *
  *   authorization  [in]  "Bearer <key>"; NULL: none
  */
-bool cairn_keys_allow(const cairn_keys *keys, const char *authorization);
+bool cairn_keys_allow(cairn_keys *keys, const char *authorization);
 
 /*
  * The namespace of a request that was let in.
@@ -43,7 +55,7 @@ bool cairn_keys_allow(const cairn_keys *keys, const char *authorization);
  *
  * Errors   CAIRN_NOMEM
  */
-CAIRN_MUST_CHECK cairn_status cairn_keys_namespace(const cairn_keys *keys, const char *authorization,
+CAIRN_MUST_CHECK cairn_status cairn_keys_namespace(cairn_keys *keys, const char *authorization,
                                                    const char *salt, cairn_namespace *ret_space);
 
 #endif

@@ -6,10 +6,12 @@
 
 #include <string.h>
 
+#include "base/lock.h"
+
 void cairn_outbox_init(cairn_outbox *box, const cairn_mem *mem, size_t bytes_max)
 {
     memset(box, 0, sizeof *box);
-    CAIRN_ASSERT(pthread_mutex_init(&box->lock, NULL) == 0);
+    cairn_lock_init(&box->lock);
     cairn_buf_init(&box->bytes, mem, bytes_max);
 }
 
@@ -21,12 +23,12 @@ void cairn_outbox_release(cairn_outbox *box)
 
 static void lock(cairn_outbox *box)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&box->lock) == 0);
+    cairn_lock(&box->lock);
 }
 
 static void unlock(cairn_outbox *box)
 {
-    CAIRN_ASSERT(pthread_mutex_unlock(&box->lock) == 0);
+    cairn_unlock(&box->lock);
 }
 
 static void wake_locked(cairn_outbox *box)

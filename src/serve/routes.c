@@ -9,6 +9,7 @@
 static const cairn_route table[] = {
     {"GET", "/health", cairn_route_health, true},
     {"GET", "/v1/health", cairn_route_health, true},
+    {"GET", "/ready", cairn_route_ready, true},
     {"GET", "/v1/models", cairn_route_models, false},
     {"GET", "/v1/models/*", cairn_route_one_model, false},
     {"GET", "/models", cairn_route_models, false},

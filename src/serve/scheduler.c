@@ -131,7 +131,8 @@ void cairn_scheduler_submit(cairn_scheduler *s, cairn_job *job, cairn_api_error 
     if (s->stopping) {
         cairn_api_error_set(error, 503, "unavailable_error", "stopping", "The server is stopping.");
         error->retry_after_s = 5;
-    } else if (s->count_queued >= s->options.queue_max) {
+    } else if (s->count_queued >= s->options.queue_max + (s->options.slots - s->count_active)) {
+        /* those that a free slot is about to take do not wait */
         cairn_api_error_set(error, 429, "rate_limit_error", "queue_full",
                             "%u requests are waiting already; try again shortly.", s->count_queued);
         error->retry_after_s = 2;

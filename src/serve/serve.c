@@ -35,6 +35,20 @@ static void handle(void *ctx, const cairn_http_request *request, cairn_http_repl
     route->fn(serve, request, reply);
 }
 
+cairn_status cairn_serve_listen(const cairn_serve_options *options, cairn_http **ret_http,
+                                cairn_error *reterr)
+{
+    const cairn_http_options http = {.mem = options->mem,
+                                     .log = options->log,
+                                     .host = options->host,
+                                     .port = options->port,
+                                     .threads = options->threads,
+                                     .connections_max = options->connections_max,
+                                     .body_bytes_max = options->body_bytes_max,
+                                     .bodies_bytes_max = options->body_bytes_max * BODIES_FACTOR};
+    return cairn_http_start(&http, ret_http, reterr);
+}
+
 static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
 {
     const cairn_serve_options *o = &serve->options;
@@ -90,18 +104,13 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
     status = cairn_events_start(&events, &serve->events, reterr);
     if (status != CAIRN_OK)
         return status;
-    cairn_http_options http = {.mem = o->mem,
-                               .log = o->log,
-                               .metrics = &serve->metrics,
-                               .host = o->host,
-                               .port = o->port,
-                               .threads = o->threads,
-                               .connections_max = o->connections_max,
-                               .body_bytes_max = o->body_bytes_max,
-                               .bodies_bytes_max = o->body_bytes_max * BODIES_FACTOR,
-                               .handle = handle,
-                               .ctx = serve};
-    return cairn_http_start(&http, &serve->http, reterr);
+    if (serve->http == NULL)
+        status = cairn_serve_listen(o, &serve->http, reterr);
+    if (status == CAIRN_OK) {
+        const cairn_http_handler handler = {.handle = handle, .ctx = serve, .metrics = &serve->metrics};
+        cairn_http_serve(serve->http, &handler);
+    }
+    return status;
 }
 
 cairn_status cairn_serve_start(const cairn_serve_options *options, cairn_serve **ret_serve,
@@ -109,8 +118,11 @@ cairn_status cairn_serve_start(const cairn_serve_options *options, cairn_serve *
 {
     cairn_serve *serve = cairn_mem_zalloc(options->mem, sizeof *serve);
     if (serve == NULL)
+        cairn_http_stop(options->http);
+    if (serve == NULL)
         return cairn_error_set(reterr, CAIRN_NOMEM, "serve/start", NULL);
     serve->options = *options;
+    serve->http = options->http;
     serve->started_s = cairn_clock_wall_seconds(options->clock);
     cairn_metrics_init(&serve->metrics);
     cairn_history_init(&serve->history);
@@ -128,6 +140,12 @@ const char *cairn_serve_libraries(void)
     static char text[64]; /* the same bytes each time */
     (void)snprintf(text, sizeof text, "libmicrohttpd %s, jansson %s", MHD_get_version(), JANSSON_VERSION);
     return text;
+}
+
+cairn_status cairn_serve_replace_keys(cairn_serve *serve, const char *const *api_keys, size_t count,
+                                      cairn_error *reterr)
+{
+    return cairn_keys_replace(serve->keys, api_keys, count, reterr);
 }
 
 uint16_t cairn_serve_port(const cairn_serve *serve)

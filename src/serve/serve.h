@@ -22,6 +22,7 @@
 #include "serve/script.h"
 
 typedef struct cairn_serve cairn_serve;
+struct cairn_http;
 
 /* What responses that may be continued by their id take at most (previous_response_id). */
 enum { CAIRN_SERVE_REPLIES_BYTES_MAX = 64 * 1024 * 1024 };
@@ -34,6 +35,8 @@ typedef struct cairn_serve_options {
     cairn_cache *cache;
     const cairn_llama_vocab *vocab;
     const cairn_chat *chat;
+    struct cairn_http
+        *http; /* listens already: see cairn_serve_listen; taken over. NULL: it is started       */
     const char *model_name; /* what clients see                                                     */
     const char *host;
     uint16_t port;    /* 0: a free one                                                                 */
@@ -60,6 +63,14 @@ typedef struct cairn_serve_options {
 } cairn_serve_options;
 
 /*
+ * Listen before there is a model: clients get 503 until cairn_serve_start, which takes it over in options->http. Of the
+ * options mem, log, host, port, threads, connections_max and body_bytes_max count. Given up: cairn_http_stop.
+ *
+ * Errors   CAIRN_BUSY (the port is taken), CAIRN_NOTFOUND (no such host), CAIRN_IO, CAIRN_NOMEM
+ */
+CAIRN_MUST_CHECK cairn_status cairn_serve_listen(const cairn_serve_options *options,
+                                                 struct cairn_http **ret_http, cairn_error *reterr);
+/*
  * Start serving.
  * Errors   CAIRN_BUSY (the port is taken), CAIRN_NOTFOUND (no such host), CAIRN_INVALID (an API key), CAIRN_IO,
  *          CAIRN_NOMEM
@@ -68,6 +79,12 @@ CAIRN_MUST_CHECK cairn_status cairn_serve_start(const cairn_serve_options *optio
                                                 cairn_error *reterr);
 /* What it is linked with: "libmicrohttpd 0.9.75, jansson 2.14". */
 const char *cairn_serve_libraries(void);
+/*
+ * Replace the API keys: see cairn_keys_replace. Only where keys were given at start.
+ * Errors   CAIRN_INVALID, CAIRN_NOMEM; the keys are then as before
+ */
+CAIRN_MUST_CHECK cairn_status cairn_serve_replace_keys(cairn_serve *serve, const char *const *api_keys,
+                                                       size_t count, cairn_error *reterr);
 /* The port that is listened on. */
 uint16_t cairn_serve_port(const cairn_serve *serve);
 /* Stop: no new connections, requests may finish for drain_ns, the rest is cancelled; frees. NULL is allowed. */

@@ -93,6 +93,7 @@ void cairn_route_apply_template(cairn_serve *serve, const cairn_http_request *re
 
 /* info_routes.c */
 void cairn_route_health(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_ready(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_models(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_one_model(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_metrics(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);

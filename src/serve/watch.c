@@ -10,6 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+
 typedef struct entry {
     int socket; /* -1: free */
     uint32_t generation;
@@ -32,13 +34,13 @@ enum { EVENTS_MAX = 64 };
 static void fire(cairn_watch *watch, uint64_t key)
 {
     uint32_t index = (uint32_t)key, generation = (uint32_t)(key >> 32);
-    CAIRN_ASSERT(pthread_mutex_lock(&watch->lock) == 0);
+    cairn_lock(&watch->lock);
     entry *e = &watch->entries[index];
     if (e->socket >= 0 && e->generation == generation && e->gone != NULL) {
         e->gone(e->ctx);
         e->gone = NULL;
     }
-    CAIRN_ASSERT(pthread_mutex_unlock(&watch->lock) == 0);
+    cairn_unlock(&watch->lock);
 }
 
 static void *watch_main(void *arg)
@@ -76,7 +78,7 @@ cairn_status cairn_watch_new(const cairn_mem *mem, size_t sockets_max, cairn_wat
     if (watch == NULL)
         return cairn_error_set(reterr, CAIRN_NOMEM, "watch/new", NULL);
     watch->mem = mem;
-    CAIRN_ASSERT(pthread_mutex_init(&watch->lock, NULL) == 0);
+    cairn_lock_init(&watch->lock);
     watch->entries = cairn_mem_array(mem, sockets_max, sizeof *watch->entries);
     if (watch->entries != NULL)
         watch->count = (uint32_t)sockets_max;
@@ -106,7 +108,8 @@ void cairn_watch_free(cairn_watch *watch)
     do {
         written = write(watch->stop_event, &one, sizeof one);
     } while (written < 0 && errno == EINTR);
-    CAIRN_ASSERT(pthread_join(watch->thread, NULL) == 0);
+    int code = pthread_join(watch->thread, NULL);
+    CAIRN_ASSERT(code == 0);
     release(watch);
 }
 
@@ -114,7 +117,7 @@ cairn_status cairn_watch_add(cairn_watch *watch, int socket, void (*gone)(void *
                              uint32_t *ret_id)
 {
     cairn_status status = CAIRN_LIMIT;
-    CAIRN_ASSERT(pthread_mutex_lock(&watch->lock) == 0);
+    cairn_lock(&watch->lock);
     for (uint32_t tries = 0; tries < watch->count && status == CAIRN_LIMIT; tries++) {
         uint32_t index = watch->next;
         watch->next = (watch->next + 1) % watch->count;
@@ -134,18 +137,18 @@ cairn_status cairn_watch_add(cairn_watch *watch, int socket, void (*gone)(void *
         *ret_id = index;
         status = CAIRN_OK;
     }
-    CAIRN_ASSERT(pthread_mutex_unlock(&watch->lock) == 0);
+    cairn_unlock(&watch->lock);
     return status;
 }
 
 void cairn_watch_remove(cairn_watch *watch, uint32_t id)
 {
     CAIRN_ASSERT(id < watch->count);
-    CAIRN_ASSERT(pthread_mutex_lock(&watch->lock) == 0);
+    cairn_lock(&watch->lock);
     entry *e = &watch->entries[id];
     CAIRN_ASSERT(e->socket >= 0);
     (void)epoll_ctl(watch->epoll, EPOLL_CTL_DEL, e->socket, NULL);
     e->socket = -1;
     e->gone = NULL;
-    CAIRN_ASSERT(pthread_mutex_unlock(&watch->lock) == 0);
+    cairn_unlock(&watch->lock);
 }

@@ -73,14 +73,16 @@ static int setup(void **state)
     (void)state;
     cairn_metrics_init(&metrics);
     cairn_http_options options = {.mem = cairn_mem_default(),
-                                  .metrics = &metrics,
                                   .host = "127.0.0.1",
                                   .threads = 2,
                                   .connections_max = 64,
                                   .body_bytes_max = BODY_MAX,
-                                  .bodies_bytes_max = 10 * BODY_MAX,
-                                  .handle = handle};
-    return cairn_http_start(&options, &http, NULL) == CAIRN_OK ? 0 : -1;
+                                  .bodies_bytes_max = 10 * BODY_MAX};
+    const cairn_http_handler handler = {.handle = handle, .metrics = &metrics};
+    if (cairn_http_start(&options, &http, NULL) != CAIRN_OK)
+        return -1;
+    cairn_http_serve(http, &handler);
+    return 0;
 }
 
 static int teardown(void **state)
@@ -269,14 +271,12 @@ static void a_port_that_is_taken_is_told(void **state)
 {
     (void)state;
     cairn_http_options options = {.mem = cairn_mem_default(),
-                                  .metrics = &metrics,
                                   .host = "127.0.0.1",
                                   .port = cairn_http_port(http),
                                   .threads = 1,
                                   .connections_max = 4,
                                   .body_bytes_max = 10,
-                                  .bodies_bytes_max = 10,
-                                  .handle = handle};
+                                  .bodies_bytes_max = 10};
     cairn_http *second = NULL;
     cairn_error error = {0};
     assert_status(cairn_http_start(&options, &second, &error), CAIRN_BUSY);
@@ -285,11 +285,38 @@ static void a_port_that_is_taken_is_told(void **state)
     assert_status(cairn_http_start(&options, &second, &error), CAIRN_NOTFOUND);
 }
 
+static void until_there_is_a_handler_clients_are_told_to_come_back(void **state)
+{
+    (void)state;
+    cairn_http_options options = {.mem = cairn_mem_default(),
+                                  .host = "127.0.0.1",
+                                  .threads = 1,
+                                  .connections_max = 4,
+                                  .body_bytes_max = 1000,
+                                  .bodies_bytes_max = 1000};
+    cairn_http *loading = NULL, *usual = http;
+    assert_ok(cairn_http_start(&options, &loading, NULL));
+    http = loading; /* what the helpers talk to */
+    const char *answer = once("GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert_non_null(strstr(answer, " 503 "));
+    assert_non_null(strstr(answer, "Retry-After: 2"));
+    assert_non_null(strstr(answer, "\"loading\""));
+    answer = once("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}");
+    assert_non_null(strstr(answer, " 503 "));
+    const cairn_http_handler handler = {.handle = handle, .metrics = &metrics};
+    cairn_http_serve(loading, &handler);
+    answer = once("GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert_non_null(strstr(answer, " 200 "));
+    cairn_http_stop(loading);
+    http = usual;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_connection_serves_several_requests),
         cmocka_unit_test(doubtful_framing_gets_400_and_a_close),
+        cmocka_unit_test(until_there_is_a_handler_clients_are_told_to_come_back),
         cmocka_unit_test(a_large_body_gets_413_and_the_server_goes_on),
         cmocka_unit_test(a_stream_arrives_piece_by_piece),
         cmocka_unit_test(a_whole_answer_comes_with_its_length),

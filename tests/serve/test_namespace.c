@@ -70,11 +70,32 @@ static void namespaces_are_the_same_under_the_same_secret_only(void **state)
     assert_memory_not_equal(&spaces[0], &spaces[2], sizeof spaces[0]);
 }
 
+static void replaced_keys_let_in_and_one_that_stays_keeps_its_namespace(void **state)
+{
+    (void)state;
+    const char *const first[] = {"stays", "goes"}, *const second[] = {"comes", "stays"},
+                      *const wrong[] = {""};
+    cairn_keys *keys = NULL;
+    assert_ok(cairn_keys_new(cairn_mem_default(), NULL, first, 2, &keys, NULL));
+    cairn_namespace before, after;
+    assert_ok(cairn_keys_namespace(keys, "Bearer stays", NULL, &before));
+    assert_ok(cairn_keys_replace(keys, second, 2, NULL));
+    assert_true(cairn_keys_allow(keys, "Bearer comes"));
+    assert_true(cairn_keys_allow(keys, "Bearer stays"));
+    assert_false(cairn_keys_allow(keys, "Bearer goes"));
+    assert_ok(cairn_keys_namespace(keys, "Bearer stays", NULL, &after));
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_status(cairn_keys_replace(keys, wrong, 1, NULL), CAIRN_INVALID);
+    assert_true(cairn_keys_allow(keys, "Bearer comes")); /* as before */
+    cairn_keys_free(keys);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_keys_everyone_comes_in_and_shares),
         cmocka_unit_test(with_keys_only_they_come_in_and_share_nothing),
+        cmocka_unit_test(replaced_keys_let_in_and_one_that_stays_keeps_its_namespace),
         cmocka_unit_test(empty_keys_are_refused),
         cmocka_unit_test(namespaces_are_the_same_under_the_same_secret_only),
     };
