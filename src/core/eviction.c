@@ -374,7 +374,7 @@ static void consider_state(cairn_core *core, uint32_t index, victim *best)
     if (cairn_tree_live(&core->tree, state->node, state->position)) {
         density *= CAIRN_LIVE_WORTH;
     }
-    density = state->anchor_pin ? density * 1e6 : density;
+    density = state->anchor_pin ? density * CAIRN_PINNED_WORTH : density;
     if (density < best->density) {
         *best = (victim){.index = index, .rows = false, .density = density, .bytes = state->bytes};
     }

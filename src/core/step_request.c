@@ -308,14 +308,16 @@ cairn_status cairn_on_resumed(cairn_core *core, const cairn_event *event, cairn_
     return CAIRN_OK;
 }
 
-static void touch_states(cairn_core *core, uint32_t node)
+static void touch_states(cairn_core *core, uint32_t node, bool pin)
 {
     cairn_tree *tree = &core->tree;
     for (uint32_t i = node; i != CAIRN_NONE; i = cairn_node_at(tree, i)->parent) {
         for (uint32_t m = cairn_node_at(tree, i)->mark_first; m != CAIRN_NONE;
              m = cairn_mark_at(tree, m)->next) {
             if (cairn_mark_at(tree, m)->state != CAIRN_NONE) {
-                cairn_state_at(tree, cairn_mark_at(tree, m)->state)->used_ns = core->now_ns;
+                cairn_state *state = cairn_state_at(tree, cairn_mark_at(tree, m)->state);
+                state->used_ns = core->now_ns;
+                state->anchor_pin |= pin && (cairn_mark_at(tree, m)->kinds & CAIRN_BOUNDARY_SYSTEM_END) != 0;
             }
         }
         for (uint32_t c = cairn_node_at(tree, i)->cover_first; c != CAIRN_NONE;
@@ -415,7 +417,7 @@ cairn_status cairn_on_finish(cairn_core *core, const cairn_event *event, cairn_e
         cairn_tree_touch(tree, node, event->now_ns, cairn_boundary_messages(request->prompt), true);
         cairn_tree_trim_room(tree, node);
         cairn_placement_left(core, request, node);
-        touch_states(core, node);
+        touch_states(core, node, request->prompt->pin);
         cairn_value_dirty(core, node);
     }
     request->id = 0;

@@ -333,7 +333,9 @@ double cairn_value_with_others(cairn_core *core, uint32_t state, uint32_t before
 {
     (void)cairn_value_gain(core, state);
     const cairn_state *item = cairn_state_at(&core->tree, state);
-    return item->chance * cairn_costs_read(&core->costs, before, item->position);
+    /* A pinned state's rows stay with it: without them it is worth nothing. */
+    double pinned = item->anchor_pin ? CAIRN_PINNED_WORTH : 1;
+    return pinned * item->chance * cairn_costs_read(&core->costs, before, item->position);
 }
 
 double cairn_value_soon(const cairn_core *core, uint32_t node, uint64_t used_ns)

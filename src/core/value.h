@@ -95,6 +95,8 @@ double cairn_value_soon(const cairn_core *core, uint32_t node, uint64_t used_ns)
  * 1, 2, 4, 8 and 16 were tried on traffic that nothing else was chosen on; 4 to 16 are alike (docs/results/tuning.md).
  */
 #define CAIRN_LIVE_WORTH 8.0
+/* ... and a state that the client pinned: it goes last. */
+#define CAIRN_PINNED_WORTH 1e6
 
 /* gain per byte, by recency and the turns of the node's path: what is compared. */
 double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,
