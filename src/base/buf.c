@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 #define ROOM_MIN 64u
 
 void cairn_buf_init(cairn_buf *buf, const cairn_mem *mem, size_t bytes_max)
@@ -106,25 +108,22 @@ cairn_status cairn_buf_printf(cairn_buf *buf, const char *format, ...)
 
 cairn_status cairn_buf_append_u16(cairn_buf *buf, uint16_t value)
 {
-    const uint8_t bytes[2] = {(uint8_t)value, (uint8_t)(value >> 8)};
+    uint8_t bytes[2];
+    cairn_put16(bytes, value);
     return cairn_buf_append(buf, bytes, sizeof bytes);
 }
 
 cairn_status cairn_buf_append_u32(cairn_buf *buf, uint32_t value)
 {
     uint8_t bytes[4];
-    for (unsigned i = 0; i < 4; i++) {
-        bytes[i] = (uint8_t)(value >> (8 * i));
-    }
+    cairn_put32(bytes, value);
     return cairn_buf_append(buf, bytes, sizeof bytes);
 }
 
 cairn_status cairn_buf_append_u64(cairn_buf *buf, uint64_t value)
 {
     uint8_t bytes[8];
-    for (unsigned i = 0; i < 8; i++) {
-        bytes[i] = (uint8_t)(value >> (8 * i));
-    }
+    cairn_put64(bytes, value);
     return cairn_buf_append(buf, bytes, sizeof bytes);
 }
 
@@ -153,27 +152,4 @@ uint8_t *cairn_buf_take(cairn_buf *buf, size_t *ret_len_bytes, size_t *ret_room_
     buf->len_bytes = 0;
     buf->room_bytes = 0;
     return bytes;
-}
-
-uint16_t cairn_buf_get_u16(const uint8_t *bytes)
-{
-    return (uint16_t)(bytes[0] | (unsigned)bytes[1] << 8);
-}
-
-uint32_t cairn_buf_get_u32(const uint8_t *bytes)
-{
-    uint32_t value = 0;
-    for (unsigned i = 0; i < 4; i++) {
-        value |= (uint32_t)bytes[i] << (8 * i);
-    }
-    return value;
-}
-
-uint64_t cairn_buf_get_u64(const uint8_t *bytes)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < 8; i++) {
-        value |= (uint64_t)bytes[i] << (8 * i);
-    }
-    return value;
 }

@@ -66,9 +66,4 @@ const char *cairn_buf_str(const cairn_buf *buf);
  */
 uint8_t *cairn_buf_take(cairn_buf *buf, size_t *ret_len_bytes, size_t *ret_room_bytes);
 
-/* Read little-endian numbers from uint8_t[2], [4], [8]; any alignment. */
-uint16_t cairn_buf_get_u16(const uint8_t *bytes);
-uint32_t cairn_buf_get_u32(const uint8_t *bytes);
-uint64_t cairn_buf_get_u64(const uint8_t *bytes);
-
 #endif

@@ -265,6 +265,7 @@ static int start_listening(const cairn_serve_settings *s, parts *p)
 static int start_server(const cairn_serve_settings *s, parts *p)
 {
     cairn_engine_name(s->model, p->name, sizeof p->name);
+    const cairn_cache_disk disk = {.dir = p->disk.dir, .key = p->disk.encrypted ? p->disk.key : NULL};
     cairn_serve_options options = {.mem = cairn_mem_default(),
                                    .log = &p->log,
                                    .clock = cairn_clock_system(),
@@ -281,6 +282,7 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .thinking_off = s->no_thinking,
                                    .normalize = s->normalize,
                                    .answers_bytes_max = s->no_cache ? 0 : s->answers_max,
+                                   .answers_disk = p->disk.on ? &disk : NULL,
                                    .no_excerpts = s->no_excerpts,
                                    .recorder = p->recorder,
                                    .template_kwargs_json = s->template_kwargs,

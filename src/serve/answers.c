@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "serve/answer_form.h"
+#include "serve/answers_log.h"
 
 enum {
     BY_CONVERSATION = 0,
@@ -33,6 +34,7 @@ typedef struct entry {
 
 struct cairn_answers {
     const cairn_mem *mem;
+    cairn_answers_log *log; /* NULL: in memory only */
     pthread_mutex_t lock;
     uint64_t bytes, bytes_max, kept, evicted;
     entry *newest, *oldest;
@@ -217,8 +219,8 @@ static entry *entry_new(const cairn_mem *mem, const cairn_namespace *space, cair
     return NULL;
 }
 
-void cairn_answers_keep(cairn_answers *a, const cairn_namespace *space, cairn_hash128 conversation,
-                        const cairn_answer_kept *answer)
+static void insert(cairn_answers *a, const cairn_namespace *space, cairn_hash128 conversation,
+                   const cairn_answer_kept *answer)
 {
     uint64_t least = sizeof(entry) + answer->message_bytes + answer->count_tokens * sizeof(cairn_token);
     uint64_t fixed = TABLES * a->count_buckets * sizeof(entry *);
@@ -258,6 +260,25 @@ void cairn_answers_keep(cairn_answers *a, const cairn_namespace *space, cairn_ha
     unlock(a);
 }
 
+void cairn_answers_keep(cairn_answers *a, const cairn_namespace *space, cairn_hash128 conversation,
+                        const cairn_answer_kept *answer)
+{
+    insert(a, space, conversation, answer);
+    if (a->log != NULL)
+        cairn_answers_log_keep(a->log, space, conversation, answer);
+}
+
+void cairn_answers_attach(cairn_answers *a, cairn_answers_log *log)
+{
+    a->log = log;
+}
+
+static void insert_loaded(void *ctx, const cairn_namespace *space, cairn_hash128 conversation,
+                          const cairn_answer_kept *answer)
+{
+    insert(ctx, space, conversation, answer);
+}
+
 /* --- find -------------------------------------------------------------------------------------------------------- */
 
 const cairn_answer_kept *cairn_answers_find(cairn_answers *a, const cairn_namespace *space,
@@ -267,6 +288,8 @@ const cairn_answer_kept *cairn_answers_find(cairn_answers *a, const cairn_namesp
     bool with_ids = false;
     cairn_hash128 keys[TABLES] = {conversation, conversation};
     entry *found = NULL;
+    if (a->log != NULL)
+        cairn_answers_log_load(a->log, space, insert_loaded, a);
     if (!describe(a->mem, message, &form, &with_ids, &keys[BY_IDS])) {
         cairn_buf_release(&form);
         return NULL;
@@ -315,6 +338,8 @@ void cairn_answers_forget(cairn_answers *a, const cairn_namespace *space)
             drop(a, e);
     }
     unlock(a);
+    if (a->log != NULL)
+        cairn_answers_log_forget(a->log, space);
 }
 
 void cairn_answers_stats_get(cairn_answers *a, cairn_answers_stats *ret_stats)

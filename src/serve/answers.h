@@ -26,6 +26,7 @@
 #include "cairn/prompt.h"
 
 typedef struct cairn_answers cairn_answers;
+typedef struct cairn_answers_log cairn_answers_log;
 
 /* The prompt that an answer was generated from: text as rendered, tokens as read. */
 typedef struct cairn_answer_origin {
@@ -57,6 +58,9 @@ CAIRN_MUST_CHECK cairn_status cairn_answers_new(const cairn_mem *mem, uint64_t b
                                                 cairn_answers **ret_answers);
 /* NULL is allowed. Nothing found may be held any more. */
 void cairn_answers_free(cairn_answers *answers);
+
+/* From now on answers are kept on disk, too, and those of former runs are known. `log` outlives the answers. */
+void cairn_answers_attach(cairn_answers *answers, cairn_answers_log *log);
 
 /*
  * The conversation after one more message, starting from zero.

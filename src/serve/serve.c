@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <sys/random.h>
 
+#include "base/io.h"
+#include "serve/answers_log.h"
 #include "serve/json_answer.h"
 #include "serve/routes.h"
 
@@ -61,6 +63,12 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
     status = cairn_clock_table_new(o->mem, CLOCKS_MAX, &serve->clocks);
     if (status == CAIRN_OK)
         status = cairn_answers_new(o->mem, o->answers_bytes_max, &serve->answers);
+    if (status == CAIRN_OK && o->answers_disk != NULL && o->answers_bytes_max > 0) {
+        const cairn_cache_disk *disk = o->answers_disk;
+        if (cairn_answers_log_new(o->mem, disk->io != NULL ? disk->io : cairn_io_posix(), disk->dir,
+                                  disk->key, &serve->answers_log, NULL) == CAIRN_OK) /* else in memory only */
+            cairn_answers_attach(serve->answers, serve->answers_log);
+    }
     if (status == CAIRN_OK)
         status = cairn_replies_new(o->mem, REPLIES_MAX, CAIRN_SERVE_REPLIES_BYTES_MAX, &serve->replies);
     if (status != CAIRN_OK)
@@ -167,6 +175,7 @@ void cairn_serve_stop(cairn_serve *serve, uint64_t drain_ns)
     cairn_scheduler_free(serve->scheduler);
     cairn_replies_free(serve->replies);
     cairn_answers_free(serve->answers);
+    cairn_answers_log_free(serve->answers_log);
     cairn_keys_free(serve->keys);
     cairn_clock_table_free(serve->clocks);
     cairn_history_release(&serve->history);

@@ -49,6 +49,7 @@ typedef struct cairn_serve_options {
     bool thinking_off;
     bool normalize; /* take known volatile text out of the prompt's head: see normalize.h             */
     uint64_t answers_bytes_max; /* memory for answers that may come back: see recall.h; 0: off          */
+    const cairn_cache_disk *answers_disk; /* where they outlive the process; NULL: nowhere              */
     bool no_excerpts; /* records of requests hold no text of prompts                                 */
     cairn_recorder *recorder; /* --trace; NULL: nothing is recorded. Used by the scheduler's thread     */
     const char *template_kwargs_json; /* NULL: none                                                 */

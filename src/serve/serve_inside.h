@@ -29,6 +29,7 @@ struct cairn_serve {
     cairn_history history;
     cairn_clock_table *clocks;
     cairn_answers *answers; /* what was generated                                                      */
+    cairn_answers_log *answers_log; /* the same on disk; NULL: not                                      */
     cairn_keys *keys;
     cairn_events *events;
     cairn_replies *replies; /* responses that may be continued by id                                    */

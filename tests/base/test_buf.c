@@ -2,6 +2,7 @@
 #include "test_support.h"
 
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/mem_test.h"
 #include "base/rng.h"
 
@@ -58,9 +59,9 @@ static void numbers_are_little_endian(void **state)
     const uint8_t expected[] = {2, 1, 6, 5, 4, 3, 14, 13, 12, 11, 10, 9, 8, 0xf7};
     assert_int_equal(buf.len_bytes, sizeof expected);
     assert_memory_equal(buf.bytes, expected, sizeof expected);
-    assert_int_equal(cairn_buf_get_u16(buf.bytes), 0x0102);
-    assert_int_equal(cairn_buf_get_u32(buf.bytes + 2), 0x03040506);
-    assert_true(cairn_buf_get_u64(buf.bytes + 6) == UINT64_C(0xf708090a0b0c0d0e));
+    assert_int_equal(cairn_get16(buf.bytes), 0x0102);
+    assert_int_equal(cairn_get32(buf.bytes + 2), 0x03040506);
+    assert_true(cairn_get64(buf.bytes + 6) == UINT64_C(0xf708090a0b0c0d0e));
     cairn_buf_release(&buf);
 }
 

@@ -87,6 +87,28 @@ test('keys in another order are the same call', async () => {
     assert.equal(answer.json.cairn.notes[0].differed, 'text');
 });
 
+test('after a restart an answer is known as before', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'cairn-answers-'));
+    const open = () => Server.start(['-c', '4096', '--cache-ram', '256M', '--cache-disk', `${dir}:512M`]);
+    try {
+        const first = await open();
+        const turn = await call('restart', first);
+        await first.stop();
+        const second = await open();
+        try {
+            const turned = ({ on, where }) => ({ where: { exact: where.exact, line: where.line }, on });
+            const answer = await second.chat(next(turn, turned), plain);
+            assert.equal(answer.json.cairn.notes[0].rule, 'answer');
+            assert.ok(cached(answer) >= turn.end - 8, `${cached(answer)} of ${turn.end}`);
+            assert.equal(answer.json.cairn.tier, 'disk');
+        } finally {
+            await second.stop();
+        }
+    } finally {
+        await rm(dir, { recursive: true, force: true });
+    }
+});
+
 test('another value is another call, and the prompt parts from the answer where it differs', async () => {
     const turn = await call('value');
     const answer = await server.chat(next(turn, (args) => ({ ...args, on: !args.on })), plain);
