@@ -12,7 +12,7 @@
 #include "core/core.h"
 #include "policy.h"
 
-enum { ANSWER_STEP_TOKENS = 64, SLOT_ROOM = 64 };
+enum { ANSWER_STEP_TOKENS = 1, SLOT_ROOM = 64 };
 
 typedef struct model_slot {
     uint32_t node;   /* the rows are those of the path to this node */
@@ -85,6 +85,7 @@ static cairn_core_options core_options(const cairn_policy_setup *setup)
         .row_bytes = profile->row_bytes,
         .read_ns_token = profile->read_ns_token,
         .read_ns_token2 = profile->read_ns_token2,
+        .call_ns = profile->call_ns,
         .take_ns = cairn_profile_take_ns(profile),
         .restore_ns = cairn_profile_take_ns(profile),
         .move_ns_byte = profile->move_ns_byte,

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/units.h"
 #include "generate.h"
+#include "losses.h"
 #include "report.h"
 #include "request_rows.h"
 #include "trace_file.h"
@@ -27,7 +28,7 @@ typedef struct simulate_args {
     cairn_budget budgets[ITEMS_MAX];
     uint32_t count_budgets;
     const cairn_profile *profile;
-    int64_t slots, seed;
+    int64_t slots, seed, losses;
     bool json, help, requests;
     const char *plot, *report;
 } simulate_args;
@@ -41,6 +42,7 @@ typedef struct simulate_run {
     uint32_t count_results, room_results;
     cairn_profile *recorded; /* cairn_profile[room_workloads]: of servers that recorded their traffic */
     cairn_request_rows rows; /* --requests */
+    cairn_buf losses;        /* text for --losses */
 } simulate_run;
 
 static const char *const usage =
@@ -54,6 +56,7 @@ static const char *const usage =
     "  --model-profile NAME   default: what a server recorded, else qwen3.5-35b-a3b\n"
     "  --slots N              slots of the server; default: what the traffic is meant for\n"
     "  --seed N               of generated traffic; default: 1\n"
+    "  --losses N             where at least N known tokens were read again, and all losses by cause\n"
     "  --requests             each request by itself, beside what was recorded\n"
     "  --json                 JSON instead of a table\n"
     "  --plot FILE.svg        also draw read / least against the budget\n"
@@ -196,6 +199,9 @@ static cairn_status take_option(simulate_args *args, const char *name, const cha
     if (strcmp(name, "--seed") == 0) {
         return cairn_units_parse_int(value, 0, INT64_MAX, &args->seed, reterr);
     }
+    if (strcmp(name, "--losses") == 0) {
+        return cairn_units_parse_int(value, 1, INT32_MAX, &args->losses, reterr);
+    }
     if (strcmp(name, "--plot") == 0) {
         args->plot = value;
         return CAIRN_OK;
@@ -251,6 +257,9 @@ static cairn_status parse(simulate_args *args, int argc, char *const *argv, cair
     }
     if (!args->help && args->count_traces == 0 && args->count_scenarios == 0) {
         return bad(reterr, "nothing to replay", "give a TRACE or --scenario NAME");
+    }
+    if (args->losses > 0 && (args->requests || args->report != NULL || args->json)) {
+        return bad(reterr, "one at a time", "--losses beside --requests, --report or --json");
     }
     return CAIRN_OK;
 }
@@ -319,8 +328,22 @@ static cairn_status one(simulate_run *run, cairn_replay_options *options, cairn_
         options->watch = cairn_request_rows_watch;
         options->watch_ctx = &run->rows;
     }
-    cairn_status status = cairn_replay(run->mem, options, &run->results[run->count_results], reterr);
-    run->count_results += status == CAIRN_OK ? 1 : 0;
+    cairn_losses losses = {0};
+    cairn_status status = CAIRN_OK;
+    if (run->args.losses > 0) {
+        status =
+            cairn_losses_init(&losses, run->mem, options->workload, &run->losses, (uint32_t)run->args.losses);
+        options->watch = cairn_losses_watch;
+        options->watch_ctx = &losses;
+    }
+    if (status == CAIRN_OK) {
+        status = cairn_replay(run->mem, options, &run->results[run->count_results], reterr);
+        run->count_results += status == CAIRN_OK ? 1 : 0;
+    }
+    if (status == CAIRN_OK && run->args.losses > 0) {
+        status = cairn_losses_sums(&losses, &run->losses);
+    }
+    cairn_losses_release(&losses);
     return status;
 }
 
@@ -419,10 +442,11 @@ static cairn_status print_results(simulate_run *run, FILE *out, cairn_error *ret
 {
     cairn_buf buf;
     cairn_buf_init(&buf, run->mem, OUTPUT_BYTES_MAX);
-    const cairn_buf *shown = run->args.requests ? run->rows.out : &buf;
-    cairn_status status = run->args.requests ? cairn_request_rows_end(&run->rows)
-                          : run->args.json   ? cairn_report_json(run->results, run->count_results, &buf)
-                                             : cairn_report_table(run->results, run->count_results, &buf);
+    const cairn_buf *shown = run->args.requests ? run->rows.out : run->args.losses > 0 ? &run->losses : &buf;
+    cairn_status status = run->args.losses > 0 ? CAIRN_OK
+                          : run->args.requests ? cairn_request_rows_end(&run->rows)
+                          : run->args.json     ? cairn_report_json(run->results, run->count_results, &buf)
+                                               : cairn_report_table(run->results, run->count_results, &buf);
     if (status == CAIRN_OK && fwrite(cairn_buf_str(shown), 1, shown->len_bytes, out) != shown->len_bytes) {
         status = CAIRN_IO;
     }
@@ -448,6 +472,7 @@ static void run_release(simulate_run *run)
     cairn_mem_array_release(run->mem, run->recorded, run->room_workloads, sizeof *run->recorded);
     cairn_mem_array_release(run->mem, run->workloads, run->room_workloads, sizeof *run->workloads);
     cairn_mem_array_release(run->mem, run->results, run->room_results, sizeof *run->results);
+    cairn_buf_release(&run->losses);
 }
 
 static int fail(FILE *err, const cairn_error *error, int code)
@@ -471,6 +496,7 @@ int cairn_simulate_main(int argc, char *const *argv, FILE *out, FILE *err)
     simulate_run run = {.mem = cairn_mem_default()};
     cairn_error error = {0};
     run.args.seed = 1;
+    cairn_buf_init(&run.losses, run.mem, OUTPUT_BYTES_MAX);
     if (parse(&run.args, argc, argv, &error) != CAIRN_OK) {
         return fail(err, &error, EXIT_USAGE);
     }

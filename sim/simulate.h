@@ -3,6 +3,7 @@
  *
  *   cairn simulate [TRACE...] [--scenario NAME,...|all] [--policy NAME,...|all] [--budget SIZE,...]
  *                  [--model-profile NAME] [--slots N] [--seed N] [--json] [--plot FILE.svg] [--report FOLDER]
+ *                  [--losses N]
  *
  * A budget is a size (512M, 8G), a number of the profile's states (64states), or a part of what the whole traffic would
  * take (10%). Without --budget: 8 to 128 states, and 1.25 to 10 % for a fleet.

@@ -13,6 +13,7 @@
 #include "core/boundary.h"
 #include "core/divergence.h"
 #include "core/eviction.h"
+#include "core/learning.h"
 #include "core/placement.h"
 #include "core/plan.h"
 #include "core/resume.h"
@@ -91,8 +92,7 @@ void cairn_core_free(cairn_core *core)
         }
     }
     for (uint32_t i = 0; i < core->tree.spaces.high; i++) {
-        cairn_mem_array_release(mem, cairn_space_at(&core->tree, i)->counts, CAIRN_DIVERGENCE_COUNTS,
-                                sizeof(float));
+        cairn_learning_forget(core, i);
     }
     cairn_counts_release(core);
     cairn_lookup_release(core, &core->lookup);
@@ -215,6 +215,7 @@ cairn_status cairn_core_step(cairn_core *core, const cairn_event *event, const c
     *ret_actions = NULL;
     *ret_count = 0;
     core->count_actions = 0;
+    cairn_value_pause(&core->pauses, core->now_ns, event->now_ns);
     core->now_ns = event->now_ns > core->now_ns ? event->now_ns : core->now_ns;
     core->returned = NULL;
     cairn_ledger_step(&core->ledger);

@@ -74,6 +74,7 @@ typedef struct cairn_core_options {
     /* First guesses of the costs, replaced by what the events measure. */
     double read_ns_token;  /* a of a*n + b*n*n                                                  */
     double read_ns_token2; /* b                                                                 */
+    double call_ns;        /* one more decode, however little it reads: what a cut costs; 0: as 8 tokens */
     double take_ns, restore_ns, move_ns_byte;
 } cairn_core_options;
 

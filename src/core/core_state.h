@@ -13,6 +13,7 @@
 
 #include "core/core.h"
 #include "core/path.h"
+#include "core/signpost.h"
 #include "core/value.h"
 
 enum { CAIRN_AVOID_MAX = 8 };
@@ -48,12 +49,16 @@ typedef struct cairn_request {
     bool keep;      /* what it reads goes into the tree                                           */
     uint32_t floor; /* trim floor of its slot; UINT32_MAX: none                                   */
     uint32_t position;
-    uint32_t boundary;     /* index for cairn_boundary_cut                                              */
-    uint32_t branch;       /* where it parted from what was known, if worth a cut; 0: nowhere           */
-    uint32_t shared_end;   /* past it the prompt is one conversation's own                          */
-    uint32_t pace_ms;      /* of the same; 0: not known                                                 */
-    uint32_t turns;        /* of the conversation that it goes on, as far as is known               */
-    uint32_t tail;         /* a cut near the end of prompts without an opener; 0: none                  */
+    uint32_t boundary;        /* index for cairn_boundary_cut                                              */
+    uint32_t branch;          /* where it parted from what was known, if worth a cut; 0: nowhere           */
+    uint32_t shared_end;      /* past it the prompt is one conversation's own                          */
+    uint32_t pace_ms;         /* of the same; 0: not known                                                 */
+    uint32_t turns;           /* of the conversation that it goes on, as far as is known               */
+    uint32_t tail;            /* a cut near the end: before the opener, else a few tokens; 0: none         */
+    uint32_t post;            /* a signpost where a cut pays; 0: none                                      */
+    double post_chance;       /* that a request parts there                                                */
+    cairn_signpost_walk walk; /* of its tokens, up to where signposts were looked for                   */
+    uint32_t walked;
     uint32_t answer_state; /* position of the last state considered while answering                 */
     uint32_t count_pending;
     uint32_t count_failures;
@@ -137,6 +142,7 @@ struct cairn_core {
     uint32_t count_doomed; /* items that wait to be dropped (an upper bound)                            */
     uint64_t serial;
     uint64_t now_ns;
+    cairn_pauses pauses;
     uint64_t digest;
     uint64_t count_requests, drops_states, drops_segments, takes_skipped;
 };

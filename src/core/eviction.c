@@ -371,7 +371,8 @@ static void consider_state(cairn_core *core, uint32_t index, victim *best)
         return;
     }
     double density = cairn_value_density(core, state->node, gain, state->used_ns, state->bytes);
-    if (cairn_tree_live(&core->tree, state->node, state->position)) {
+    const cairn_mark *mark = cairn_mark_at(&core->tree, state->mark);
+    if (cairn_tree_live(&core->tree, state->node, state->position) && (mark->kinds != 0 || mark->hits > 0)) {
         density *= CAIRN_LIVE_WORTH;
     }
     density = state->anchor_pin ? density * CAIRN_PINNED_WORTH : density;

@@ -211,6 +211,7 @@ void cairn_tree_touch(cairn_tree *tree, uint32_t node, uint64_t now_ns, uint32_t
         item->used_ns = now_ns;
         item->messages = messages;
         item->turns += turn && item->turns < UINT32_MAX ? 1 : 0;
+        item->superseded = false;
         item->child_recent = below != CAIRN_NONE ? below : item->child_recent;
         below = i;
     }
@@ -293,6 +294,7 @@ uint32_t cairn_tree_split(cairn_tree *tree, uint32_t node, uint32_t position)
     above->messages = item->messages;
     above->turns = item->turns;
     above->pace_ms = item->pace_ms;
+    above->superseded = item->superseded;
     above->used_ns = item->used_ns;
     above->count_cursors = item->count_cursors;
     above->count_states = item->count_states;

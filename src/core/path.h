@@ -47,6 +47,7 @@ typedef struct cairn_node {
     uint32_t turns;                                     /* requests that passed, saturating         */
     uint32_t pace_ms; /* usual time until this conversation goes on; 0: not known                   */
     bool alive;
+    bool superseded; /* the conversation went on from before this edge, on another one              */
     uint64_t used_ns;
 } cairn_node;
 
@@ -121,6 +122,7 @@ typedef struct cairn_space {
     bool alive;
     cairn_namespace name;
     float *counts; /* divergence counts, or NULL; see divergence.h                                  */
+    struct cairn_signposts *posts; /* there when `counts` is; see signpost.h                        */
 } cairn_space;
 
 typedef struct cairn_tree {

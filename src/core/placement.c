@@ -20,14 +20,20 @@ static const double insurance = 0.03;
 
 /* --- cuts ------------------------------------------------------------------------------------------------ */
 
-static bool has_opener(const cairn_prompt *prompt)
+static bool takes_states(const cairn_core *core, const cairn_request *request)
+{
+    return request->keep && core->options.state_bytes_max > 0 && core->options.trim != CAIRN_TRIM_ANYWHERE;
+}
+
+/* Where a repeat of this prompt is to resume: before the last opener, or a few tokens from the end; 0: nowhere. */
+static uint32_t tail_of(const cairn_prompt *prompt)
 {
     for (uint32_t i = prompt->count_boundaries; i > 0; i--) {
         if ((prompt->boundaries[i - 1].kinds & CAIRN_BOUNDARY_OPENER) != 0) {
-            return true;
+            return prompt->boundaries[i - 1].position;
         }
     }
-    return false;
+    return prompt->count > NEAR ? prompt->count - 4 : 0;
 }
 
 /* The last canonical cut before the divergence: where exact mode comes nearest to it. */
@@ -44,7 +50,7 @@ void cairn_placement_prepare(cairn_core *core, cairn_request *request)
 {
     const cairn_prompt *prompt = request->prompt;
     const cairn_lookup *look = &core->lookup;
-    request->branch = request->tail = 0;
+    request->branch = request->tail = request->post = request->walked = 0;
     if (prompt->mode == CAIRN_RESUME_OFF || !request->keep) {
         return;
     }
@@ -58,9 +64,7 @@ void cairn_placement_prepare(cairn_core *core, cairn_request *request)
     if (prompt->mode == CAIRN_RESUME_EXACT) {
         return;
     }
-    if (!has_opener(prompt) && prompt->count > NEAR) {
-        request->tail = prompt->count - 4;
-    }
+    request->tail = tail_of(prompt);
 }
 
 static uint32_t nearer(uint32_t position, uint32_t extra, uint32_t cut, uint32_t least)
@@ -99,6 +103,40 @@ static uint32_t next_mark(const cairn_prompt *prompt, uint32_t position)
     return 0;
 }
 
+/*
+ * The first place in (position, end] where a text ends behind which requests part, and a cut pays. Each token is looked at
+ * once; what is passed is counted.
+ */
+static void find_post(cairn_core *core, cairn_request *request, uint32_t end)
+{
+    const cairn_tree *tree = &core->tree;
+    cairn_signposts *posts =
+        request->space != CAIRN_NONE ? cairn_space_at(tree, request->space)->posts : NULL;
+    if (posts == NULL || !takes_states(core, request)) {
+        return;
+    }
+    if (request->walked < request->position) {
+        cairn_signpost_start(&request->walk, request->prompt->tokens, request->position);
+        request->walked = request->position;
+    }
+    uint32_t node = core->tree.cursors[request->decision.slot].node;
+    uint32_t before = node != CAIRN_NONE ? cairn_placement_before(core, node, request->position + 1) : 0;
+    while (request->post <= request->position && request->walked < end) {
+        cairn_signpost *post =
+            cairn_signpost_step(posts, &request->walk, request->prompt->tokens[request->walked++]);
+        if (post == NULL) {
+            continue;
+        }
+        double chance = cairn_signpost_chance(post);
+        double gain = chance * cairn_costs_read(&core->costs, before, request->walked);
+        post->passed += 1.0f;
+        if (gain > core->costs.call_ns + core->costs.take_ns) {
+            request->post = request->walked;
+            request->post_chance = chance;
+        }
+    }
+}
+
 uint32_t cairn_placement_cut(cairn_core *core, cairn_request *request)
 {
     uint32_t cut = cairn_boundary_cut(&core->options, request->prompt, request->position, &request->boundary);
@@ -107,6 +145,8 @@ uint32_t cairn_placement_cut(cairn_core *core, cairn_request *request)
         uint32_t least = request->position == 0 ? 1 : NEAR;
         cut = nearer(request->position, request->tail, cut, least);
         cut = nearer(request->position, request->branch, cut, least);
+        find_post(core, request, cut);
+        cut = nearer(request->position, request->post, cut, least);
         cut = nearer(request->position, next_mark(request->prompt, request->position), cut, least);
     }
     return cut;
@@ -214,9 +254,8 @@ static double chance_between(const cairn_core *core, const cairn_request *reques
         uint32_t distance = messages > inside.message + 1 ? messages - 1 - inside.message : 0;
         uint32_t bucket = cairn_divergence_bucket(distance);
         static const uint8_t share[CAIRN_DISTANCES] = {1, 1, 1, 1, 2, 3, 8, 24};
-        double chance =
-            cairn_divergence_chance(counts, cairn_boundary_class(inside.kinds, inside.role), bucket);
-        chance /= share[bucket];
+        double chance = cairn_divergence_message(counts, cairn_boundary_class(inside.kinds, inside.role),
+                                                 distance, share[bucket]);
         uint32_t from = begin > inside.position ? begin : inside.position;
         uint32_t to = stop < end ? stop : end;
         sum += inside.position >= begin ? chance * 0.7 : 0;
@@ -256,11 +295,6 @@ static bool there_already(cairn_core *core, const cairn_request *request, uint32
     return false;
 }
 
-static bool takes_states(const cairn_core *core, const cairn_request *request)
-{
-    return request->keep && core->options.state_bytes_max > 0 && core->options.trim != CAIRN_TRIM_ANYWHERE;
-}
-
 /* States on the path that ends in `node`. */
 static uint32_t held_on_path(const cairn_core *core, uint32_t node)
 {
@@ -286,7 +320,10 @@ static bool must_take(const cairn_core *core, uint32_t node, uint32_t position, 
 static void take(cairn_core *core, cairn_request *request, uint32_t slot, double gain_ns, uint32_t next)
 {
     cairn_cursor at = core->tree.cursors[slot];
-    double density = CAIRN_LIVE_WORTH *
+    uint32_t m = cairn_tree_mark(&core->tree, at.node, at.position, false);
+    bool means = m != CAIRN_NONE &&
+                 (cairn_mark_at(&core->tree, m)->kinds != 0 || cairn_mark_at(&core->tree, m)->hits > 0);
+    double density = (means ? CAIRN_LIVE_WORTH : 1) *
                      cairn_value_density(core, at.node, gain_ns, core->now_ns, core->options.state_bytes_max);
     if (cairn_plan_take(core, slot, request, density) ||
         (must_take(core, at.node, at.position, next) && cairn_plan_take(core, slot, request, INFINITY))) {
@@ -301,6 +338,23 @@ static void take(cairn_core *core, cairn_request *request, uint32_t slot, double
     request->decision.states_skipped++;
     core->takes_skipped++;
     note_tomb(core, at.node, at.position, CAIRN_REASON_NO_ROOM);
+}
+
+/* A text ends here behind which requests parted elsewhere: as if some had parted here. */
+static void expect_parting(cairn_core *core, uint32_t node, uint32_t position, double chance)
+{
+    uint32_t m = cairn_tree_mark(&core->tree, node, position, true);
+    if (m != CAIRN_NONE && cairn_mark_at(&core->tree, m)->hits < 1.0f) {
+        cairn_mark_at(&core->tree, m)->hits = (float)(2.0 * chance);
+    }
+}
+
+/* Chance that requests part where this message starts, now or later. */
+static double start_lasts(const cairn_request *request, const float *counts, cairn_boundary at)
+{
+    uint32_t messages = cairn_boundary_messages(request->prompt);
+    uint32_t distance = messages > at.message + 1 ? messages - 1 - at.message : 0;
+    return 0.7 * cairn_divergence_lasting(counts, cairn_boundary_class(at.kinds, at.role), distance);
 }
 
 void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t slot)
@@ -339,15 +393,24 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
     if (mark != CAIRN_NONE && cairn_mark_at(tree, mark)->hits > 0) {
         chance += 0.5 * cairn_mark_at(tree, mark)->hits / (1.0 + cairn_mark_at(tree, mark)->hits);
     }
-    chance += position == request->tail ? 0.25 : 0;
+    if (position == request->post && position > 0) {
+        expect_parting(core, at.node, position, request->post_chance);
+        chance += request->post_chance;
+    }
+    chance += position == request->tail && !cairn_boundary_protected(kinds.kinds) ? 0.25 : 0;
     if (cairn_boundary_protected(kinds.kinds) && chance < 0.25) {
         chance = 0.25;
     }
     double reading = cairn_costs_read(&core->costs, before, position);
     double gain = chance * reading;
     bool starts = cairn_boundary_message(kinds.kinds); /* edits start where messages do */
-    bool pays = (starts && chance < 0.05 ? 0.05 * reading : gain) > core->costs.take_ns;
-    bool insured = core->costs.take_ns <= insurance * reading;
+    const float *counts = cairn_space_at(tree, request->space)->counts;
+    if (starts) {
+        double lasting = start_lasts(request, counts, kinds);
+        chance = lasting > chance ? lasting : chance;
+    }
+    bool pays = chance * reading > core->costs.take_ns;
+    bool insured = core->costs.take_ns <= insurance * cairn_divergence_unforeseen(counts) * reading;
     /* Rather at the message start that comes next, as long as the gap stays under the bound of law 12. */
     bool better = !starts && next - before <= 512 &&
                   cairn_boundary_message(cairn_boundary_at(request->prompt, next).kinds);
@@ -363,108 +426,62 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
     }
 }
 
-void cairn_placement_answered(cairn_core *core, cairn_request *request, uint32_t slot)
+/* The signpost that these tokens of the answer end with, or NULL. */
+static cairn_signpost *post_in_answer(cairn_core *core, cairn_request *request, const cairn_token *tokens,
+                                      uint32_t count)
+{
+    cairn_signposts *posts = cairn_space_at(&core->tree, request->space)->posts;
+    if (posts == NULL) {
+        return NULL;
+    }
+    uint32_t begin = request->position - count;
+    if (request->walked != begin) {
+        cairn_signpost_start(&request->walk, request->prompt->tokens, request->prompt->count);
+    }
+    cairn_signpost *post = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        post = cairn_signpost_step(posts, &request->walk, tokens[i]);
+        if (post != NULL) {
+            post->passed += 1.0f;
+        }
+    }
+    request->walked = request->position;
+    return post;
+}
+
+void cairn_placement_answered(cairn_core *core, cairn_request *request, uint32_t slot,
+                              const cairn_token *tokens, uint32_t count)
 {
     cairn_cursor at = core->tree.cursors[slot];
     if (!takes_states(core, request) || at.node == CAIRN_NONE || at.position != request->position ||
-        request->prompt->mode != CAIRN_RESUME_FAST ||
-        request->position - request->answer_state < core->options.grid_tokens) {
+        request->prompt->mode != CAIRN_RESUME_FAST) {
         return;
     }
-    request->answer_state = request->position;
+    const cairn_signpost *post = post_in_answer(core, request, tokens, count);
+    bool due = request->position - request->answer_state >= core->options.grid_tokens;
+    if (!due && post == NULL) {
+        return;
+    }
     uint32_t mark = cairn_tree_mark(&core->tree, at.node, at.position, false);
     if (mark != CAIRN_NONE && cairn_mark_at(&core->tree, mark)->state != CAIRN_NONE) {
         return;
     }
     uint32_t before = cairn_placement_before(core, at.node, at.position);
     double reading = cairn_costs_read(&core->costs, before, at.position);
-    double gain = 0.05 * reading;
-    if (gain > core->costs.take_ns || core->costs.take_ns <= insurance * reading) {
+    double chance = post != NULL ? cairn_signpost_chance(post) : 0;
+    chance = due && chance < 0.05 ? 0.05 : chance;
+    double gain = chance * reading;
+    bool insured = due && core->costs.take_ns <= insurance * reading;
+    request->answer_state = due ? request->position : request->answer_state;
+    if (gain > core->costs.take_ns || insured) {
+        if (post != NULL) {
+            expect_parting(core, at.node, at.position, chance);
+        }
         take(core, request, slot, gain, at.position + core->options.grid_tokens);
     }
 }
 
-/* --- learning ---------------------------------------------------------------------------------------------------- */
-
-static float *space_counts(cairn_core *core, uint32_t space)
-{
-    cairn_space *item = cairn_space_at(&core->tree, space);
-    if (item->counts == NULL &&
-        cairn_ledger_index_grow(&core->ledger, CAIRN_DIVERGENCE_COUNTS * sizeof(float))) {
-        item->counts = cairn_mem_array(core->mem, CAIRN_DIVERGENCE_COUNTS, sizeof(float));
-        if (item->counts == NULL) {
-            cairn_ledger_index_shrink(&core->ledger, CAIRN_DIVERGENCE_COUNTS * sizeof(float));
-        } else {
-            (void)cairn_counts_known(core, &item->name, item->counts);
-        }
-    }
-    return item->counts;
-}
-
-void cairn_placement_recall(cairn_core *core, uint32_t space)
-{
-    if (core->count_kept > 0 && cairn_counts_known(core, &cairn_space_at(&core->tree, space)->name, NULL)) {
-        (void)space_counts(core, space);
-    }
-}
-
-uint32_t cairn_placement_shared_end(const cairn_prompt *prompt)
-{
-    for (uint32_t i = 0; i < prompt->count_boundaries; i++) {
-        if ((prompt->boundaries[i].kinds & CAIRN_BOUNDARY_SYSTEM_END) != 0) {
-            return prompt->boundaries[i].position + 16;
-        }
-    }
-    return prompt->count / 2;
-}
-
-void cairn_placement_left(cairn_core *core, const cairn_request *request, uint32_t node)
-{
-    float *counts = space_counts(core, request->space);
-    if (counts != NULL) {
-        cairn_divergence_turn(counts, cairn_node_at(&core->tree, node)->turns, false);
-    }
-}
-
-void cairn_placement_learn(cairn_core *core, const cairn_request *request)
-{
-    const cairn_lookup *look = &core->lookup;
-    cairn_tree *tree = &core->tree;
-    if (!request->keep || look->node == CAIRN_NONE || look->divergence == 0) {
-        return;
-    }
-    float *counts = space_counts(core, request->space);
-    if (counts != NULL && look->divergence >= request->shared_end) {
-        cairn_divergence_turn(counts, cairn_node_at(tree, look->node)->turns, true);
-    }
-    const cairn_node *tip = cairn_node_at(tree, cairn_value_tip(tree, look->node));
-    if (counts == NULL) {
-        return;
-    }
-    if (look->divergence == tip->end && look->divergence < request->prompt->count) {
-        cairn_divergence_count(counts, CAIRN_CLASS_TIP, 0);
-        return;
-    }
-    for (uint32_t i = look->count_nodes; i > 0; i--) {
-        for (uint32_t m = cairn_node_at(tree, look->nodes[i - 1])->mark_last; m != CAIRN_NONE;
-             m = cairn_mark_at(tree, m)->prev) {
-            cairn_mark *mark = cairn_mark_at(tree, m);
-            if (mark->position > look->divergence) {
-                continue;
-            }
-            if (mark->position == look->divergence) {
-                mark->hits = mark->hits * 0.95f + 1.0f;
-            }
-            cairn_class class = cairn_boundary_class(mark->kinds, mark->role);
-            if (class != CAIRN_CLASS_NONE) {
-                uint32_t distance = tip->messages > mark->message + 1 ? tip->messages - 1 - mark->message : 0;
-                cairn_divergence_count(counts, class, cairn_divergence_bucket(distance));
-                return;
-            }
-        }
-    }
-    cairn_divergence_count(counts, CAIRN_CLASS_NONE, 0);
-}
+/* --- rows -------------------------------------------------------------------------------------------------------------- */
 
 uint32_t cairn_placement_segment_end(const cairn_core *core, uint32_t node, uint32_t begin, uint32_t end,
                                      uint32_t tokens)

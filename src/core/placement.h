@@ -29,24 +29,13 @@ uint32_t cairn_placement_cut(cairn_core *core, cairn_request *request);
 /* The request reached a cut: take a state when it is worth it. */
 void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t slot);
 
-/* The same while the answer grows. */
-void cairn_placement_answered(cairn_core *core, cairn_request *request, uint32_t slot);
+/* The same while the answer grows: these are its last tokens. No cut is needed there, each token is a batch. */
+void cairn_placement_answered(cairn_core *core, cairn_request *request, uint32_t slot,
+                              const cairn_token *tokens, uint32_t count);
 
 /* Bring the marks of the slot's path in (from, to] in line with the prompt's boundaries. */
 void cairn_placement_marks(cairn_core *core, const cairn_request *request, uint32_t slot, uint32_t from,
                            uint32_t to);
-
-/* Up to here a prompt has what many conversations share; past it, it is one conversation's own. */
-uint32_t cairn_placement_shared_end(const cairn_prompt *prompt);
-
-/* A namespace is used: what was learned of it before (cairn_core_counts_load) counts from now on. */
-void cairn_placement_recall(cairn_core *core, uint32_t space);
-
-/* A request ended on this path. */
-void cairn_placement_left(cairn_core *core, const cairn_request *request, uint32_t node);
-
-/* Count where this request parted from what was known. */
-void cairn_placement_learn(cairn_core *core, const cairn_request *request);
 
 /* Position of the last state before `position` on the path that ends in `node`; 0: none. */
 uint32_t cairn_placement_before(const cairn_core *core, uint32_t node, uint32_t position);

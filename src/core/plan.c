@@ -392,6 +392,12 @@ static void shield(cairn_core *core, const loss *lost, uint32_t need, bool on)
     }
 }
 
+/* What its conversation left behind is saved only when such paths are taken up again here. */
+static double returns(const cairn_core *core, uint32_t node)
+{
+    return cairn_node_at(&core->tree, node)->superseded ? cairn_value_goes_on(core, node) : 1;
+}
+
 /* Save rows up to `need` (and the live state, when `live_ns` > 0). False: not worth the room, nothing done. */
 static bool save_up_to(cairn_core *core, cairn_request *request, loss *lost, uint32_t need, double live_ns)
 {
@@ -417,7 +423,7 @@ static bool save_up_to(cairn_core *core, cairn_request *request, loss *lost, uin
     double move_ns = (double)rows * core->costs.move_ns_byte + (live_ns > 0 ? core->costs.take_ns : 0);
     double density =
         cairn_value_density(core, lost->node, gain, core->slots[lost->slot].used_ns, rows + state);
-    if (move_ns > gain * 4) {
+    if (move_ns > gain * returns(core, lost->node) * 4) {
         return false;
     }
     shield(core, lost, need, true);
@@ -445,7 +451,7 @@ static double live_gain(cairn_core *core, const loss *lost)
     }
     uint32_t before = cairn_placement_before(core, lost->node, lost->position);
     double saved = cairn_costs_read(&core->costs, before, lost->position);
-    double gain = cairn_placement_tip_chance(core, lost->node) * saved;
+    double gain = cairn_placement_tip_chance(core, lost->node) * returns(core, lost->node) * saved;
     return gain > core->costs.take_ns ? gain : 0;
 }
 

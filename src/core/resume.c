@@ -362,8 +362,7 @@ static double displace_ns(const cairn_core *core, uint32_t slot, uint32_t keep)
     save += core->slots[slot].state_set ? core->costs.take_ns : 0;
     double loss = core->options.rows_move && save < again ? save : again;
     /* Memory may lose it again: what is likely to be wanted soon stays. */
-    const cairn_node *node = cairn_node_at(&core->tree, cursor->node);
-    double goes_on = cairn_divergence_goes_on(cairn_space_at(&core->tree, node->space)->counts, node->turns);
+    double goes_on = cairn_value_goes_on(core, cursor->node);
     return loss + cairn_value_soon(core, cursor->node, core->slots[slot].used_ns) * goes_on * again;
 }
 

@@ -7,6 +7,7 @@
 #include "core/counts.h"
 #include "core/divergence.h"
 #include "core/eviction.h"
+#include "core/learning.h"
 #include "core/placement.h"
 #include "core/plan.h"
 #include "core/resume.h"
@@ -259,12 +260,7 @@ static void forget_space(cairn_core *core, uint32_t space)
         }
     }
     cairn_drop_all(core, cairn_space_at(tree, space)->root);
-    cairn_mem_array_release(core->mem, cairn_space_at(tree, space)->counts, CAIRN_DIVERGENCE_COUNTS,
-                            sizeof(float));
-    if (cairn_space_at(tree, space)->counts != NULL) {
-        cairn_ledger_index_shrink(&core->ledger, CAIRN_DIVERGENCE_COUNTS * sizeof(float));
-        cairn_space_at(tree, space)->counts = NULL;
-    }
+    cairn_learning_forget(core, space);
 }
 
 cairn_status cairn_on_forget(cairn_core *core, const cairn_event *event)

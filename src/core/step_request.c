@@ -6,6 +6,7 @@
 #include "core/boundary.h"
 #include "core/divergence.h"
 #include "core/eviction.h"
+#include "core/learning.h"
 #include "core/placement.h"
 #include "core/plan.h"
 #include "core/resume.h"
@@ -195,10 +196,10 @@ void cairn_step_plan(cairn_core *core, cairn_request *request, uint32_t slot, co
 /* The pace of a conversation that goes on now: its last gaps, the newest counting half. */
 static uint32_t pace_of(const cairn_core *core, uint32_t node)
 {
-    const uint64_t least_ms = 200;
+    const uint64_t least_ms = 1000;
     const uint64_t most_ms = 3600000;
     const cairn_node *known = cairn_node_at(&core->tree, node);
-    uint64_t gap_ms = core->now_ns > known->used_ns ? (core->now_ns - known->used_ns) / 1000000 : 0;
+    uint64_t gap_ms = cairn_value_age(core, known->used_ns) / 1000000;
     gap_ms = gap_ms < least_ms ? least_ms : gap_ms > most_ms ? most_ms : gap_ms;
     return (uint32_t)(known->pace_ms != 0 ? (known->pace_ms + gap_ms) / 2 : gap_ms);
 }
@@ -238,7 +239,7 @@ cairn_status cairn_on_request(cairn_core *core, const cairn_event *event, cairn_
         keep = false;
     }
     if (space != CAIRN_NONE && cairn_space_at(&core->tree, space)->counts == NULL) {
-        cairn_placement_recall(core, space);
+        cairn_learning_recall(core, space);
     }
     cairn_choice choice = {.slot = CAIRN_NONE, .state = CAIRN_NONE};
     bool found = cairn_lookup_fill(core, prompt, NULL);
@@ -260,12 +261,12 @@ cairn_status cairn_on_request(cairn_core *core, const cairn_event *event, cairn_
                                .pins = pins,
                                .room_pins = room_pins};
     core->count_requests++;
-    request->shared_end = cairn_placement_shared_end(prompt);
+    request->shared_end = cairn_learning_shared_end(prompt);
     if (core->lookup.node != CAIRN_NONE && core->lookup.divergence >= request->shared_end) {
         request->turns = cairn_node_at(&core->tree, core->lookup.node)->turns;
         request->pace_ms = pace_of(core, core->lookup.node);
     }
-    cairn_placement_learn(core, request);
+    cairn_learning_parted(core, request);
     cairn_step_plan(core, request, choice.slot, event->trim_floors);
     return cairn_step_keep_list(core, request);
 }
@@ -380,7 +381,7 @@ cairn_status cairn_on_answered(cairn_core *core, const cairn_event *event, cairn
     request->position += event->count;
     commit(core, request, slot, event->tokens, event->count, event->count + 64);
     if (request->keep) {
-        cairn_placement_answered(core, request, slot);
+        cairn_placement_answered(core, request, slot, event->tokens, event->count);
     }
     return cairn_step_keep_list(core, request);
 }
@@ -416,7 +417,7 @@ cairn_status cairn_on_finish(cairn_core *core, const cairn_event *event, cairn_e
         }
         cairn_tree_touch(tree, node, event->now_ns, cairn_boundary_messages(request->prompt), true);
         cairn_tree_trim_room(tree, node);
-        cairn_placement_left(core, request, node);
+        cairn_learning_left(core, request, node);
         touch_states(core, node, request->prompt->pin);
         cairn_value_dirty(core, node);
     }

@@ -3,6 +3,7 @@
  */
 #include "core/value.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/core_state.h"
@@ -13,10 +14,13 @@
 void cairn_costs_init(cairn_costs *costs, const cairn_core_options *options)
 {
     *costs = (cairn_costs){0};
-    costs->guess1 = options->read_ns_token > 0 ? options->read_ns_token : 1e6;
-    costs->guess2 = options->read_ns_token2 > 0 ? options->read_ns_token2 : 0;
-    costs->read_ns_token = costs->guess1;
-    costs->read_ns_token2 = costs->guess2;
+    costs->guess_a = options->read_ns_token > 0 ? options->read_ns_token : 1e6;
+    costs->guess_b = options->read_ns_token2 > 0 ? options->read_ns_token2 : 0;
+    costs->guess_c = options->call_ns > 0 ? options->call_ns : 8 * costs->guess_a;
+    costs->read_ns_token = costs->guess_a;
+    costs->read_ns_token2 = costs->guess_b;
+    costs->call_ns = costs->guess_c;
+    costs->batch_tokens = options->batch_tokens_max > 0 ? options->batch_tokens_max : 512;
     costs->take_ns = options->take_ns > 0 ? options->take_ns : 5e6;
     costs->restore_ns = options->restore_ns > 0 ? options->restore_ns : 5e6;
     costs->move_ns_byte = options->move_ns_byte > 0 ? options->move_ns_byte : 0.2;
@@ -26,40 +30,62 @@ double cairn_costs_read(const cairn_costs *costs, uint32_t begin, uint32_t end)
 {
     double p = begin;
     double q = end;
-    return end > begin ? costs->read_ns_token * (q - p) + costs->read_ns_token2 * (q * q - p * p) : 0;
+    double token_ns = costs->read_ns_token + costs->call_ns / costs->batch_tokens;
+    return end > begin ? token_ns * (q - p) + costs->read_ns_token2 * (q * q - p * p) : 0;
 }
 
-/* Fit a*x1 + b*x2 with x1 = n, x2 = end^2 - begin^2, weighted by 1/n so that small batches count too. */
+/*
+ * Solve for c and b with a eliminated (all sums about their means), then a. A fit says nothing of c while all batches are
+ * of one length, and nothing of b while all are at one position: the guess for c weighs as much as a few small batches,
+ * and b keeps its guess until positions differ by hundreds of tokens.
+ */
+static void fit(cairn_costs *costs)
+{
+    const double lean = 0.02;
+    const double spread_least = 1e4;
+    double cc = costs->s_cc - costs->s_ca * costs->s_ca / costs->s_aa + lean;
+    double cb = costs->s_cb - costs->s_ca * costs->s_ab / costs->s_aa;
+    double bb = costs->s_bb - costs->s_ab * costs->s_ab / costs->s_aa;
+    double tc = costs->t_c - costs->s_ca * costs->t_a / costs->s_aa + lean * costs->guess_c;
+    double tb = costs->t_b - costs->s_ab * costs->t_a / costs->s_aa;
+    double slope = costs->guess_b;
+    double call = (tc - cb * slope) / cc;
+    double whole = cc * bb - cb * cb;
+    if (bb > spread_least * costs->s_aa && whole > 0) {
+        slope = (cc * tb - cb * tc) / whole;
+        slope = slope > 0 ? slope : 0;
+        call = (tc - cb * slope) / cc;
+        if (call < 0) {
+            slope = tb > 0 ? tb / bb : 0;
+        }
+    }
+    call = call > 0 ? call : 0;
+    double mean_y = costs->t_a / costs->s_aa;
+    double base = mean_y - (call * costs->s_ca + slope * costs->s_ab) / costs->s_aa;
+    costs->read_ns_token = base > mean_y * 0.05 ? base : mean_y * 0.05;
+    costs->read_ns_token2 = slope;
+    costs->call_ns = call;
+}
+
 void cairn_costs_saw_read(cairn_costs *costs, uint32_t begin, uint32_t end, uint64_t cost_ns)
 {
     const double fade = 0.99;
     if (end <= begin || cost_ns == 0) {
         return;
     }
-    double p = begin;
-    double q = end;
-    double n = q - p;
-    double x = p + q; /* (end^2 - begin^2) / n */
+    double n = (double)end - begin;
+    double x = (double)begin + end;
     double y = (double)cost_ns / n;
-    costs->s11 = costs->s11 * fade + n;
-    costs->s12 = costs->s12 * fade + n * x;
-    costs->s22 = costs->s22 * fade + n * x * x;
-    costs->t1 = costs->t1 * fade + n * y;
-    costs->t2 = costs->t2 * fade + n * x * y;
-    double mean_y = costs->t1 / costs->s11;
-    double mean_x = costs->s12 / costs->s11;
-    double spread = costs->s22 / costs->s11 - mean_x * mean_x;
-    double slope = costs->guess2;
-    if (spread > 1e4) { /* positions differ by hundreds of tokens: the slope can be told */
-        slope = (costs->t2 / costs->s11 - mean_x * mean_y) / spread;
-    }
-    slope = slope > 0 ? slope : 0;
-    double base = mean_y - slope * mean_x;
-    if (base < mean_y * 0.05) {
-        base = mean_y * 0.05;
-    }
-    costs->read_ns_token = base;
-    costs->read_ns_token2 = slope;
+    costs->s_cc = costs->s_cc * fade + 1 / n;
+    costs->s_ca = costs->s_ca * fade + 1;
+    costs->s_cb = costs->s_cb * fade + x;
+    costs->s_aa = costs->s_aa * fade + n;
+    costs->s_ab = costs->s_ab * fade + n * x;
+    costs->s_bb = costs->s_bb * fade + n * x * x;
+    costs->t_c = costs->t_c * fade + y;
+    costs->t_a = costs->t_a * fade + n * y;
+    costs->t_b = costs->t_b * fade + n * x * y;
+    fit(costs);
 }
 
 static void mean(double *value, double seen)
@@ -184,7 +210,6 @@ static void weigh_marks(cairn_core *core, const cairn_node *tip)
     const cairn_path_scratch *s = &core->scratch;
     const float *counts = cairn_space_at(tree, tip->space)->counts;
     uint32_t share[CAIRN_CLASS_COUNT][CAIRN_DISTANCES];
-    float chance[CAIRN_CLASS_COUNT][CAIRN_DISTANCES];
     memset(share, 0, sizeof share);
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < s->count_marks; i++) {
@@ -195,9 +220,9 @@ static void weigh_marks(cairn_core *core, const cairn_node *tip)
                 mark->weight = 0;
             } else if (pass == 0) {
                 share[class][bucket]++;
-                chance[class][bucket] = cairn_divergence_chance(counts, class, bucket);
             } else {
-                mark->weight = chance[class][bucket] / (float)share[class][bucket];
+                mark->weight = (float)cairn_divergence_message(
+                    counts, class, distance_of(mark, tip->messages), share[class][bucket]);
             }
         }
     }
@@ -338,6 +363,38 @@ double cairn_value_with_others(cairn_core *core, uint32_t state, uint32_t before
     return pinned * item->chance * cairn_costs_read(&core->costs, before, item->position);
 }
 
+enum { PAUSES = sizeof((cairn_pauses *)0)->items / sizeof((cairn_pauses *)0)->items[0] };
+
+void cairn_value_pause(cairn_pauses *pauses, uint64_t last_ns, uint64_t now_ns)
+{
+    const uint64_t counts_ns = UINT64_C(30000) * 1000000;
+    if (last_ns == 0 || now_ns <= last_ns + counts_ns) {
+        return;
+    }
+    uint32_t at = pauses->count % PAUSES;
+    if (pauses->count >= PAUSES) { /* the oldest is forgotten: it counts with the one after it */
+        pauses->items[(at + 1) % PAUSES].excess_ns += pauses->items[at].excess_ns;
+    }
+    pauses->items[at].end_ns = now_ns;
+    pauses->items[at].excess_ns = now_ns - last_ns - counts_ns;
+    pauses->count =
+        pauses->count + 1 < 2 * PAUSES ? pauses->count + 1 : PAUSES + (pauses->count + 1) % PAUSES;
+}
+
+uint64_t cairn_value_age(const cairn_core *core, uint64_t used_ns)
+{
+    uint64_t age = core->now_ns > used_ns ? core->now_ns - used_ns : 0;
+    uint32_t count = core->pauses.count;
+    for (uint32_t i = 0; i < PAUSES && i < count; i++) {
+        uint32_t at = (count - 1 - i) % PAUSES;
+        if (core->pauses.items[at].end_ns <= used_ns) {
+            break;
+        }
+        age -= core->pauses.items[at].excess_ns < age ? core->pauses.items[at].excess_ns : age;
+    }
+    return age;
+}
+
 double cairn_value_soon(const cairn_core *core, uint32_t node, uint64_t used_ns)
 {
     /* A conversation has a pace of its own: an agent goes on after seconds, a person after minutes. The chance per
@@ -345,18 +402,24 @@ double cairn_value_soon(const cairn_core *core, uint32_t node, uint64_t used_ns)
     const double usual_s = 5;
     uint32_t pace_ms = cairn_node_at(&core->tree, node)->pace_ms;
     double pace_s = pace_ms != 0 ? pace_ms * 1e-3 : usual_s;
-    double age_s = core->now_ns > used_ns ? (double)(core->now_ns - used_ns) * 1e-9 : 0;
+    double age_s = (double)cairn_value_age(core, used_ns) * 1e-9;
     double late = age_s / pace_s;
     return usual_s / pace_s / (1 + late * late);
+}
+
+double cairn_value_goes_on(const cairn_core *core, uint32_t node)
+{
+    const cairn_node *item = cairn_node_at(&core->tree, node);
+    return cairn_divergence_goes_on(cairn_space_at(&core->tree, item->space)->counts,
+                                    cairn_value_turns(item));
 }
 
 double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,
                            uint64_t bytes)
 {
     /* The chance that a conversation goes on is learned by its turns; how soon it does falls with its age. */
-    const cairn_node *item = cairn_node_at(&core->tree, node);
-    double goes_on = cairn_divergence_goes_on(cairn_space_at(&core->tree, item->space)->counts, item->turns);
-    return gain_ns * goes_on * cairn_value_soon(core, node, used_ns) / (double)(bytes > 0 ? bytes : 1);
+    return gain_ns * cairn_value_goes_on(core, node) * cairn_value_soon(core, node, used_ns) /
+           (double)(bytes > 0 ? bytes : 1);
 }
 
 void cairn_value_dirty(cairn_core *core, uint32_t node)

@@ -1,8 +1,9 @@
 /*
  * value - what things cost, and what a stored state is expected to save.
  *
- * Costs are fitted to what the events measure: reading n tokens is a*n + b*n*n, a snapshot and a
- * restore are means, rows move at a rate.
+ * Costs are fitted to what the events measure: a batch of n tokens from p to q takes
+ * c + a*n + b*(q*q - p*p), a snapshot and a restore are means, rows move at a rate. c is what a cut costs: one more call,
+ * the same work for fewer tokens.
  *
  * The gain of a state at c, with p the state before it on its path and e the one after:
  *
@@ -23,13 +24,17 @@
 #define CAIRN_CORE_VALUE_H
 
 #include "core/core.h"
+#include "core/divergence.h"
 #include "core/path.h"
 
 typedef struct cairn_costs {
-    double read_ns_token, read_ns_token2;
+    double call_ns;                       /* c: one more decode                                     */
+    double read_ns_token, read_ns_token2; /* a, b                                                   */
     double take_ns, restore_ns, move_ns_byte;
-    double s11, s12, s22, t1, t2; /* sums of the fit, fading                                        */
-    double guess1, guess2;        /* what the fit leans to while it has seen little                 */
+    uint32_t batch_tokens; /* the longest: a long reading has a call for each                       */
+    /* Sums over the batches seen, fading; x: (end^2 - begin^2) / n, y: time / n, each weighted by n. */
+    double s_cc, s_ca, s_cb, s_aa, s_ab, s_bb, t_c, t_a, t_b;
+    double guess_c, guess_a, guess_b; /* what the fit leans to while it has seen little             */
 } cairn_costs;
 
 void cairn_costs_init(cairn_costs *costs, const cairn_core_options *options);
@@ -42,6 +47,23 @@ void cairn_costs_saw_read(cairn_costs *costs, uint32_t begin, uint32_t end, uint
 void cairn_costs_saw_take(cairn_costs *costs, uint64_t cost_ns);
 void cairn_costs_saw_move(cairn_costs *costs, uint64_t bytes, uint64_t cost_ns);
 void cairn_costs_saw_restore(cairn_costs *costs, uint64_t bytes, uint64_t cost_ns);
+
+/*
+ * Pauses of all traffic. While nothing at all is asked, nothing is learned about any one path: a pause counts as a few
+ * seconds in every age.
+ */
+typedef struct cairn_pauses {
+    struct {
+        uint64_t end_ns, excess_ns; /* what of it doesn't count                                     */
+    } items[16]; /* a ring; the newest is items[(count - 1) % 16]                                   */
+    uint32_t count;
+} cairn_pauses;
+
+/* An event came at `now_ns`, the last one before at `last_ns`. */
+void cairn_value_pause(cairn_pauses *pauses, uint64_t last_ns, uint64_t now_ns);
+
+/* Age of what was used then, in ns, without pauses. */
+uint64_t cairn_value_age(const cairn_core *core, uint64_t used_ns);
 
 /* Arrays for walks along one path; reused, grown from the core's mem. */
 typedef struct cairn_path_scratch {
@@ -97,6 +119,15 @@ double cairn_value_soon(const cairn_core *core, uint32_t node, uint64_t used_ns)
 #define CAIRN_LIVE_WORTH 8.0
 /* ... and a state that the client pinned: it goes last. */
 #define CAIRN_PINNED_WORTH 1e6
+
+/* What is told to divergence.h of a path that goes through this edge. */
+static inline uint32_t cairn_value_turns(const cairn_node *node)
+{
+    return node->superseded ? CAIRN_TURNS_SUPERSEDED : node->turns;
+}
+
+/* Chance that the path through this edge is taken up again. */
+double cairn_value_goes_on(const cairn_core *core, uint32_t node);
 
 /* gain per byte, by recency and the turns of the node's path: what is compared. */
 double cairn_value_density(const cairn_core *core, uint32_t node, double gain_ns, uint64_t used_ns,

@@ -202,12 +202,12 @@ static void counted_divergences_move_the_prior(void **state)
     float counts[CAIRN_DIVERGENCE_COUNTS] = {0};
     float before = cairn_divergence_chance(counts, CAIRN_CLASS_TOOL, 6);
     for (int i = 0; i < 100; i++) {
-        cairn_divergence_count(counts, CAIRN_CLASS_TOOL, 6);
+        cairn_divergence_count(counts, CAIRN_CLASS_TOOL, 12, false);
     }
     assert_true(cairn_divergence_chance(counts, CAIRN_CLASS_TOOL, 6) > 0.8f);
     assert_true(cairn_divergence_chance(NULL, CAIRN_CLASS_TOOL, 6) == before);
     for (int i = 0; i < 1000; i++) { /* it fades */
-        cairn_divergence_count(counts, CAIRN_CLASS_OPENER, 0);
+        cairn_divergence_count(counts, CAIRN_CLASS_OPENER, 0, false);
     }
     assert_true(cairn_divergence_chance(counts, CAIRN_CLASS_TOOL, 6) < 0.05f);
     assert_true(counts[CAIRN_DIVERGENCE_SUM] < 257.0f);
