@@ -326,5 +326,5 @@ function plotBars({ title, yLabel, groups, series, yMax }) {
     return `${out.join('\n')}\n`;
 }
 
-module.exports = { ROOT, CAIRN, Server, fail, progress, median, sum, geomean, spread, spreadText, fixed, thousands, randomOf, describeMachine,
+module.exports = { ROOT, CAIRN, Server, fail, progress, median, sum, geomean, spread, spreadText, fixed, thousands, randomOf, describeMachine, processorTime,
     machineText, findModel, markdownTable, textTable, plotLogLog, plotBars };

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "serve/disk_watch.h"
+#include "serve/pace.h"
 #include "serve/shared_watch.h"
 #include "serve/turn.h"
 
@@ -29,8 +30,7 @@ struct cairn_scheduler {
     cairn_job *active[CAIRN_SLOTS_MAX];
     cairn_scheduler_slot shown[CAIRN_SLOTS_MAX]; /* guarded by the lock */
     uint32_t count_shown;
-    double token_ns;       /* the thread's own: what a token of an answer takes, alone */
-    uint32_t pace_tokens;  /* the thread's own: the piece of a prompt beside answers */
+    cairn_pace pace;       /* the thread's own */
     cairn_disk_watch disk; /* the thread's own */
     cairn_shared_watch shared;
     uint64_t rounds; /* the thread's own */
@@ -351,29 +351,13 @@ static void count_phases(cairn_request *const *requests, uint32_t count, uint32_
     }
 }
 
-/*
- * Rounds of answers alone tell what a token costs. In rounds with prompts beside them, the pieces shall take one and a
- * quarter times as long as the tokens: the time between tokens then swings around 2.25 times of what it would be.
- */
-static void adjust_pace(cairn_scheduler *s, uint32_t reading, uint32_t answering, uint64_t round_ns)
+/* Prompt tokens that were read so far, of all of them. */
+static uint64_t tokens_read(cairn_request *const *requests, uint32_t count)
 {
-    if (answering == 0)
-        return;
-    if (reading == 0) {
-        double token_ns = (double)round_ns / answering;
-        s->token_ns += s->token_ns > 0 ? (token_ns - s->token_ns) / 8 : token_ns;
-        return;
-    }
-    double tokens_ns = s->token_ns * answering, piece_ns = (double)round_ns - tokens_ns, factor = 1.5;
-    if (s->token_ns <= 0)
-        return;
-    if (piece_ns > tokens_ns)
-        factor = 1.25 * tokens_ns / piece_ns;
-    factor = factor < 0.5 ? 0.5 : factor;
-    uint32_t pace = (uint32_t)((double)s->pace_tokens * factor + 0.5), batch = s->options.batch_tokens;
-    s->pace_tokens = pace < CAIRN_SCHEDULER_PIECE_MIN ? CAIRN_SCHEDULER_PIECE_MIN
-                     : pace > batch                   ? batch
-                                                      : pace;
+    uint64_t read = 0;
+    for (uint32_t i = 0; i < count; i++)
+        read += cairn_request_record(requests[i])->read;
+    return read;
 }
 
 /* Is an answer being written? Then prompts are read in small pieces. */
@@ -382,7 +366,7 @@ static void set_pace(cairn_scheduler *s)
     bool answering = false;
     for (uint32_t i = 0; i < s->count_active; i++)
         answering = answering || (s->active[i]->work.answering && s->active[i]->work.paused_ns == 0);
-    cairn_cache_pace(s->options.cache, answering ? s->pace_tokens : 0);
+    cairn_cache_pace(s->options.cache, answering ? s->pace.tokens : 0);
 }
 
 /* What the lower tiers say. Gives ns until one of them is to be tended again; 0: none is. */
@@ -399,12 +383,16 @@ static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint3
     uint32_t reading, answering;
     set_pace(s);
     count_phases(requests, count, &reading, &answering);
-    uint64_t begin_ns = now_ns(s);
+    uint64_t begin_ns = now_ns(s), read_before = tokens_read(requests, count);
     /* Which request failed, if any, is told by its phase. */
     cairn_status status = cairn_cache_step(s->options.cache, requests, count, &error);
     if (status != CAIRN_OK)
         cairn_log_error(s->options.log, CAIRN_LOG_LEVEL_ERROR, "step", &error);
-    adjust_pace(s, reading, answering, now_ns(s) - begin_ns);
+    cairn_pace_round round = {.round_ns = now_ns(s) - begin_ns,
+                              .reading = reading,
+                              .answering = answering,
+                              .read_tokens = tokens_read(requests, count) - read_before};
+    cairn_pace_note(&s->pace, &round);
     for (uint32_t i = 0; i < s->count_active;) {
         cairn_job *job = s->active[i];
         cairn_turn turn =
@@ -506,7 +494,7 @@ cairn_status cairn_scheduler_start(const cairn_scheduler_options *options, cairn
     if (s == NULL)
         return cairn_error_set(reterr, CAIRN_NOMEM, "scheduler/start", NULL);
     s->options = *options;
-    s->pace_tokens = 16;
+    cairn_pace_init(&s->pace, options->batch_tokens);
     CAIRN_ASSERT(pthread_mutex_init(&s->lock, NULL) == 0);
     CAIRN_ASSERT(pthread_cond_init(&s->wake, NULL) == 0);
     int code = pthread_create(&s->thread, NULL, scheduler_main, s);

@@ -13,7 +13,7 @@
  * Requests that need what a running one is about to read (sub-agents with one cold prompt in front) wait for it, at most
  * CAIRN_SCHEDULER_JOIN_S, and then resume behind it; others go ahead of them meanwhile.
  * While answers are written, prompts beside them are read in pieces so small that the time between two tokens of an
- * answer stays within about 3 times of what it is without (not in exact mode, where cuts decide about bits).
+ * answer stays within 3 times of what it is without (see pace.h; not in exact mode, where cuts decide about bits).
  *
  * Units    ns
  * Owner    borrows cache, vocabulary, log, metrics; they must outlive it
@@ -32,7 +32,7 @@
 #include "serve/recorder.h"
 
 enum { CAIRN_SCHEDULER_STALL_S = 60, CAIRN_SCHEDULER_PING_S = 10, CAIRN_SLOTS_MAX = 256 };
-enum { CAIRN_SCHEDULER_JOIN_S = 60, CAIRN_SCHEDULER_JOIN_TOKENS = 64, CAIRN_SCHEDULER_PIECE_MIN = 2 };
+enum { CAIRN_SCHEDULER_JOIN_S = 60, CAIRN_SCHEDULER_JOIN_TOKENS = 64 };
 
 typedef struct cairn_scheduler cairn_scheduler;
 
