@@ -97,6 +97,17 @@ static void candidates_choose(cairn_sharer *sharer, const cairn_prompt *prompt, 
     }
 }
 
+/* No more than the store answers quickly: the deepest, and for a conversation that is new the shallowest. */
+static void candidates_limit(const cairn_sharer *sharer, sharer_ask *ask)
+{
+    uint32_t most = cairn_shared_keys_max(sharer->shared), last = most / 4;
+    if (ask->count > most) {
+        memmove(&ask->candidates[most - last], &ask->candidates[ask->count - last],
+                last * sizeof *ask->candidates);
+        ask->count = most;
+    }
+}
+
 /* Digests and keys of the candidates: one pass over the prompt. */
 static bool candidates_name(cairn_sharer *sharer, const cairn_prompt *prompt, sharer_ask *ask)
 {
@@ -135,6 +146,7 @@ static bool candidates_fill(cairn_sharer *sharer, const cairn_prompt *prompt, sh
         (void)cairn_core_cuts(options, prompt, cuts, count_cuts);
         uint32_t count = places_list(sharer, prompt, cuts, count_cuts, places, room);
         candidates_choose(sharer, prompt, places, count, ask);
+        candidates_limit(sharer, ask);
     }
     cairn_mem_array_release(mem, places, room, sizeof *places);
     cairn_mem_array_release(mem, cuts, count_cuts, sizeof *cuts);

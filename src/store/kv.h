@@ -37,7 +37,8 @@ typedef struct cairn_kv_item {
 typedef struct cairn_kv cairn_kv;
 
 typedef struct cairn_kv_ops {
-    const char *name; /* "redis"; constant */
+    const char *name;  /* "redis"; constant */
+    uint32_t keys_max; /* asked for in one round trip without making it much longer                       */
     /* Read values into their rooms. */
     cairn_status (*get)(cairn_kv *kv, cairn_kv_item *items, uint32_t count, uint64_t until_ns,
                         cairn_error *reterr);

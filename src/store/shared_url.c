@@ -141,6 +141,11 @@ static const char *complete(cairn_shared_url *url)
         return url->scheme == CAIRN_SHARED_S3 ? "the bucket is missing: s3://bucket/prefix"
                                               : "the host is missing";
     }
+    const char *plain_characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+    if (url->path[strspn(url->path, plain_characters)] != '\0' ||
+        (url->scheme == CAIRN_SHARED_S3 && url->host[strspn(url->host, plain_characters)] != '\0')) {
+        return "only letters, digits and -._~/ may be in bucket and path";
+    }
     if (url->scheme == CAIRN_SHARED_REDIS && url->path[0] != '\0') {
         long database = number(url->path, strlen(url->path), 1 << 20);
         url->database = (int)database;

@@ -405,6 +405,7 @@ static void redis_close(cairn_kv *kv)
 }
 
 static const cairn_kv_ops redis_ops = {.name = "redis",
+                                       .keys_max = CAIRN_KV_BATCH_MAX,
                                        .get = redis_get,
                                        .put = redis_put,
                                        .exists = redis_exists,

@@ -6,11 +6,15 @@
 
 #include <math.h>
 #include <openssl/crypto.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "store/shared_url.h"
 #include "store/tier_shared_internal.h"
+#ifdef CAIRN_HAVE_CURL
+#include "store/tier_http.h"
+#endif
 #ifdef CAIRN_HAVE_REDIS
 #include "store/tier_redis.h"
 #endif
@@ -23,9 +27,53 @@
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
+#ifdef CAIRN_HAVE_CURL
+enum { BASE_BYTES = 2 * CAIRN_SHARED_URL_BYTES };
+
+static cairn_status http_open(cairn_shared *shared, const cairn_shared_url *url, cairn_kv **ret_kv,
+                              cairn_error *reterr)
+{
+    char base[BASE_BYTES], port[16] = "";
+    bool colons = strchr(url->host, ':') != NULL; /* IPv6 */
+    if (url->port != 0) {
+        (void)snprintf(port, sizeof port, ":%d", url->port);
+    }
+    (void)snprintf(base, sizeof base, "%s://%s%.500s%s%s%s%.1000s",
+                   url->scheme == CAIRN_SHARED_HTTP ? "http" : "https", colons ? "[" : "", url->host,
+                   colons ? "]" : "", port, url->path[0] != '\0' ? "/" : "", url->path);
+    cairn_http_options http = {
+        .base = base, .user = url->user[0] != '\0' ? url->user : NULL, .password = url->password};
+    return cairn_http_open(shared->mem, &http, ret_kv, reterr);
+}
+
+/* Buckets are named in the path: every store of this kind understands that. */
+static cairn_status s3_open(cairn_shared *shared, const cairn_shared_url *url,
+                            const cairn_shared_options *options, cairn_kv **ret_kv, cairn_error *reterr)
+{
+    char base[BASE_BYTES], amazon[128];
+    const char *region = url->region[0] != '\0'       ? url->region
+                         : options->s3_region != NULL ? options->s3_region
+                                                      : "us-east-1";
+    if (options->s3_id == NULL || options->s3_secret == NULL) {
+        return cairn_error_set(reterr, CAIRN_INVALID, "shared store",
+                               "s3:// takes its key from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+    }
+    (void)snprintf(amazon, sizeof amazon, "https://s3.%.64s.amazonaws.com", region);
+    (void)snprintf(base, sizeof base, "%.1000s/%.500s%s%.500s",
+                   url->endpoint[0] != '\0' ? url->endpoint : amazon, url->host,
+                   url->path[0] != '\0' ? "/" : "", url->path);
+    cairn_http_options http = {.base = base,
+                               .user = options->s3_id,
+                               .password = options->s3_secret,
+                               .sign = region,
+                               .token = options->s3_token};
+    return cairn_http_open(shared->mem, &http, ret_kv, reterr);
+}
+#endif
+
 /* One connection's driver. */
-static cairn_status driver_open(cairn_shared *shared, const cairn_shared_url *url, cairn_kv **ret_kv,
-                                cairn_error *reterr)
+static cairn_status driver_open(cairn_shared *shared, const cairn_shared_url *url,
+                                const cairn_shared_options *options, cairn_kv **ret_kv, cairn_error *reterr)
 {
 #ifdef CAIRN_HAVE_REDIS
     if (url->scheme == CAIRN_SHARED_REDIS) {
@@ -37,8 +85,16 @@ static cairn_status driver_open(cairn_shared *shared, const cairn_shared_url *ur
         return cairn_redis_open(shared->mem, &redis, ret_kv, reterr);
     }
 #endif
+#ifdef CAIRN_HAVE_CURL
+    if (url->scheme == CAIRN_SHARED_HTTP || url->scheme == CAIRN_SHARED_HTTPS) {
+        return http_open(shared, url, ret_kv, reterr);
+    }
+    if (url->scheme == CAIRN_SHARED_S3) {
+        return s3_open(shared, url, options, ret_kv, reterr);
+    }
+#endif
     (void)shared;
-    (void)url;
+    (void)options;
     (void)ret_kv;
     return cairn_error_set(
         reterr, CAIRN_UNSUPPORTED, "store/shared: open",
@@ -66,7 +122,7 @@ cairn_status cairn_shared_open(const cairn_mem *mem, const cairn_shared_options 
     }
     (void)pthread_mutex_init(&shared->lock, NULL);
     for (int side = 0; side < CAIRN_SHARED_SIDES && status == CAIRN_OK; side++) {
-        status = driver_open(shared, &url, &shared->kv[side], reterr);
+        status = driver_open(shared, &url, options, &shared->kv[side], reterr);
     }
     OPENSSL_cleanse(&url, sizeof url);
     if (status != CAIRN_OK) {
@@ -190,6 +246,11 @@ double cairn_shared_speed(cairn_shared *shared)
     }
     (void)pthread_mutex_unlock(&shared->lock);
     return speed;
+}
+
+uint32_t cairn_shared_keys_max(const cairn_shared *shared)
+{
+    return shared->kv[CAIRN_SHARED_READING]->ops->keys_max;
 }
 
 void cairn_shared_stats_get(cairn_shared *shared, cairn_shared_stats *ret_stats)

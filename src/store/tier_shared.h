@@ -72,6 +72,9 @@ void cairn_shared_close(cairn_shared *shared);
 CAIRN_MUST_CHECK cairn_status cairn_shared_space_get(const cairn_shared *shared, const cairn_namespace *space,
                                                      cairn_shared_space *ret_space, cairn_error *reterr);
 
+/* How many points may be asked for at once. */
+uint32_t cairn_shared_keys_max(const cairn_shared *shared);
+
 /* Throughput of loading, bytes per ns: what was measured, the older the less; a guess at first. */
 double cairn_shared_speed(cairn_shared *shared);
 

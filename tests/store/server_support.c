@@ -54,6 +54,10 @@ static bool port_answers(int port)
 
 const char *server_program(const char *name, const char *package)
 {
+    const char *node = getenv("CAIRN_TEST_NODE");
+    if (strcmp(name, "node") == 0 && node != NULL) {
+        return node;
+    }
     static const char *const folders[] = {"/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin"};
     static char path[128];
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
@@ -177,6 +181,54 @@ bool redis_says(const server *s, const char *command, const char *text)
     freeReplyObject(reply);
     redisFree(link);
     return says;
+}
+
+/* --- other servers ----------------------------------------------------------------------------------------------- */
+
+/* Make a folder inside the server's. */
+static void folder_make(const server *s, const char *name)
+{
+    char path[640];
+    (void)snprintf(path, sizeof path, "%s/%s", s->dir, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+void nginx_start(server *s)
+{
+    char path[640];
+    server_init(s, "nginx");
+    folder_make(s, "store");
+    folder_make(s, "body");
+    folder_make(s, "logs");
+    (void)snprintf(path, sizeof path, "%s/nginx.conf", s->dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fprintf(file,
+                  "daemon off;\nmaster_process off;\npid %s/pid;\nerror_log %s/log;\nworker_processes 1;\n"
+                  "events { worker_connections 64; }\n"
+                  "http {\n access_log off;\n client_body_temp_path %s/body;\n client_max_body_size 5m;\n"
+                  " proxy_temp_path %s/body;\n fastcgi_temp_path %s/body;\n uwsgi_temp_path %s/body;\n"
+                  " scgi_temp_path %s/body;\n"
+                  " server {\n  listen 127.0.0.1:%d;\n"
+                  "  location /store/ { root %s; dav_methods PUT DELETE; create_full_put_path on; }\n }\n}\n",
+                  s->dir, s->dir, s->dir, s->dir, s->dir, s->dir, s->dir, s->port, s->dir);
+    (void)fclose(file);
+    (void)snprintf(s->texts[0], sizeof s->texts[0], "%s", server_program("nginx", "nginx-light"));
+    (void)snprintf(s->texts[1], sizeof s->texts[1], "%.500s", path);
+    const char *const argv[] = {s->texts[0], "-c", s->texts[1], "-p", s->dir};
+    memcpy(s->argv, argv, sizeof argv);
+    server_start(s);
+}
+
+void s3_start(server *s, const char *id, const char *secret, const char *region)
+{
+    server_init(s, "s3");
+    (void)snprintf(s->texts[0], sizeof s->texts[0], "%s", server_program("node", "nodejs"));
+    (void)snprintf(s->texts[1], sizeof s->texts[1], "%s/tests/store/s3_server.mjs", CAIRN_SOURCE_DIR);
+    (void)snprintf(s->texts[2], sizeof s->texts[2], "%d", s->port);
+    const char *const argv[] = {s->texts[0], s->texts[1], s->texts[2], id, secret, region};
+    memcpy(s->argv, argv, sizeof argv);
+    server_start(s);
 }
 
 /* --- looking into a Redis server --------------------------------------------------------------------------------- */

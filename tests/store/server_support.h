@@ -47,6 +47,11 @@ long long redis_do(const server *s, const char *format, ...);
 /* Does the answer of a command, a text, hold this? */
 bool redis_says(const server *s, const char *command, const char *text);
 
+/* An nginx that takes PUT, GET, HEAD and DELETE under /store/, with bodies up to 5 MiB. */
+void nginx_start(server *s);
+/* A store that speaks S3 and checks signatures; needs node. */
+void s3_start(server *s, const char *id, const char *secret, const char *region);
+
 /* All keys of database 0. */
 typedef struct redis_names {
     char **keys;
