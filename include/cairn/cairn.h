@@ -207,6 +207,18 @@ void cairn_cache_walk(const cairn_cache *cache, const cairn_namespace *space,
                       bool (*visit)(void *ctx, const cairn_cache_node *node), void *ctx);
 
 /*
+ * The same for what the disk tier holds of a namespace, whether it is in memory too or not. Nodes are pieces of paths as
+ * files hold them: those that part may begin with the same tokens. Bytes are those of files; `used_ns` counts from 1970.
+ *
+ * Thread   any, while the cache lives: nothing of the cache but the disk's index is looked at
+ * Errors   CAIRN_NOMEM, CAIRN_IO
+ * Cost     O(files), of all namespaces
+ */
+CAIRN_MUST_CHECK cairn_status cairn_cache_disk_walk(const cairn_cache *cache, const cairn_namespace *space,
+                                                    bool (*visit)(void *ctx, const cairn_cache_node *node),
+                                                    void *ctx, cairn_error *reterr);
+
+/*
  * How does the known path go on where this prompt parts from it? Fills out[0, room) and gives the count; 0: nothing
  * known goes on there.
  *

@@ -11,7 +11,7 @@
  *   cache_shared.c   the same for the store that servers share
  *   cache_actions.c  carries a request's list out, up to its next READ or READY
  *   cache_batch.c    the pieces of one step, decoded together; what to do when that fails
- *   cache_look.c     the tree of known paths, for those who watch
+ *   cache_look.c     the tree of known paths, for those who watch; cache_disk_look.c: of what is on disk
  *   cache_record.c   what a request reused and why, counted where it happens
  *   cache_timeline.c when what was done for it
  *   mover.c          bytes between engine and tier

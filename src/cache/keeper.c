@@ -283,6 +283,11 @@ bool cairn_keeper_locked(cairn_keeper *keeper)
     return locked;
 }
 
+cairn_disk *cairn_keeper_disk(const cairn_keeper *keeper)
+{
+    return keeper->disk;
+}
+
 void cairn_keeper_stats_get(cairn_keeper *keeper, cairn_cache_disk_stats *ret_stats)
 {
     cairn_disk_stats disk;

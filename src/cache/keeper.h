@@ -104,6 +104,9 @@ void cairn_keeper_fetch_end(cairn_keeper *keeper, cairn_fetch *fetch);
 /* Does the directory hold files of another key? Then that is why a prompt found nothing there. */
 bool cairn_keeper_locked(cairn_keeper *keeper);
 
+/* The directory. Borrowed; has locks of its own. */
+cairn_disk *cairn_keeper_disk(const cairn_keeper *keeper);
+
 /* Forget a namespace on disk, too. NULL: all of them. */
 void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space);
 

@@ -62,6 +62,15 @@ void cairn_cache_view_fill(cairn_cache_view *view, const cairn_cache *cache)
     cairn_cache_walk(cache, &view->space, take_node, view);
 }
 
+cairn_status cairn_cache_view_fill_disk(cairn_cache_view *view, const cairn_cache *cache, int64_t now_ms,
+                                        cairn_error *reterr)
+{
+    view->count = 0;
+    view->cut = view->failed = false;
+    view->now_ns = now_ms > 0 ? (uint64_t)now_ms * 1000000u : 0;
+    return cairn_cache_disk_walk(cache, &view->space, take_node, view, reterr);
+}
+
 /* --- choosing ---------------------------------------------------------------------------------------------------- */
 
 typedef struct rank {
@@ -176,6 +185,14 @@ static cairn_status print_tree(const cairn_cache_view *view, cairn_buf *out)
         return status;
     return cairn_buf_printf(out, "],\"total\":%" PRIu32 ",\"cut\":%s}", view->count,
                             view->cut || view->failed ? "true" : "false");
+}
+
+cairn_status cairn_cache_view_print_tree(const cairn_cache_view *view, cairn_buf *out)
+{
+    cairn_status status = cairn_buf_append_str(out, "{");
+    if (status == CAIRN_OK)
+        status = print_tree(view, out);
+    return status == CAIRN_OK ? cairn_buf_append_str(out, "}") : status;
 }
 
 static cairn_status print_counts(const cairn_cache_stats *c, cairn_buf *out)

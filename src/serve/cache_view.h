@@ -38,6 +38,13 @@ void cairn_cache_view_release(cairn_cache_view *view);
 /* Copy what is there now. No memory: without the tree, and `failed`. */
 void cairn_cache_view_fill(cairn_cache_view *view, const cairn_cache *cache);
 
+/* Nodes alone: what the disk holds. On any thread. Errors as cairn_cache_disk_walk. */
+CAIRN_MUST_CHECK cairn_status cairn_cache_view_fill_disk(cairn_cache_view *view, const cairn_cache *cache,
+                                                         int64_t now_ms, cairn_error *reterr);
+
+/* Append {"tree":..} alone. Errors: CAIRN_NOMEM, CAIRN_LIMIT. */
+CAIRN_MUST_CHECK cairn_status cairn_cache_view_print_tree(const cairn_cache_view *view, cairn_buf *out);
+
 /*
  * Append {"bytes":..,"held":..,"since_start":..,"disk":..,"shared":..,"tree":{"nodes":[..],"total":..,"cut":..}}.
  *

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/cache_view.h"
 #include "serve/page_bytes.h"
 #include "serve/serve_inside.h"
 
@@ -39,6 +40,26 @@ void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, ca
     cairn_namespace owner;
     if (owner_of(serve, request, &owner, &reply->error))
         cairn_events_watch(serve->events, &owner, true, reply);
+}
+
+void cairn_route_cache_disk(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
+{
+    cairn_namespace owner;
+    if (!owner_of(serve, request, &owner, &reply->error))
+        return;
+    cairn_cache_view view;
+    cairn_error error = {0};
+    cairn_cache_view_init(&view, serve->options.mem, &owner);
+    cairn_status status = cairn_cache_view_fill_disk(&view, serve->options.cache,
+                                                     cairn_clock_wall_ms(serve->options.clock), &error);
+    if (status == CAIRN_OK)
+        status = cairn_cache_view_print_tree(&view, &reply->bytes);
+    cairn_cache_view_release(&view);
+    if (status == CAIRN_OK)
+        return;
+    if (error.status == CAIRN_OK)
+        (void)cairn_error_set(&error, status, "page/disk", NULL);
+    cairn_api_error_from(&reply->error, &error);
 }
 
 void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)

@@ -32,6 +32,7 @@ static const cairn_route table[] = {
     {"GET", "/props", cairn_route_props, false},
     {"GET", "/slots", cairn_route_slots, false},
     {"GET", "/cairn/cache", cairn_route_cache, false},
+    {"GET", "/cairn/cache/disk", cairn_route_cache_disk, false},
     {"DELETE", "/cairn/cache", cairn_route_forget, false},
     {"POST", "/cairn/warm", cairn_route_warm, false},
     {"POST", "/cairn/warm/*", cairn_route_warm, false},

@@ -105,6 +105,7 @@ void cairn_route_slots(cairn_serve *serve, const cairn_http_request *request, ca
 void cairn_route_page(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_events(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_cache(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_cache_disk(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_one_request(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_perfetto(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);

@@ -163,6 +163,13 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_forget(cairn_disk *disk, const cairn_na
 CAIRN_MUST_CHECK cairn_status cairn_disk_each(cairn_disk *disk, cairn_disk_row_fn each, void *ctx,
                                               cairn_error *reterr);
 
+/*
+ * disk_look.c: each blob of a namespace and this model, in no order. Thread: any; touches no file.
+ * Cost    O(blobs of all), under the index's lock
+ */
+CAIRN_MUST_CHECK cairn_status cairn_disk_each_of(cairn_disk *disk, const cairn_namespace *space,
+                                                 cairn_disk_row_fn each, void *ctx, cairn_error *reterr);
+
 /* Read one file and check every byte; changes nothing. Errors as get. */
 CAIRN_MUST_CHECK cairn_status cairn_disk_verify(cairn_disk *disk, const char *name, cairn_error *reterr);
 

@@ -155,6 +155,42 @@ test('ten thousand nodes stay usable', async () => {
     await page.context().close();
 });
 
+test('after a restart the page shows what is on disk', async () => {
+    const folder = await mkdtemp(`${process.env.TMPDIR ?? '/tmp'}/cairn-web-disk-`);
+    const options = [...OPTIONS, '--cache-disk', `${folder}:256M`];
+    const conversation = (seed) => [{ role: 'system', content: `Conversation of two branches. ${words(500, 1)}` }, { role: 'user', content: words(400, seed) }];
+    let other = await Server.start(options);
+    try {
+        for (const seed of [2, 3]) {
+            await other.chat(conversation(seed), { max_tokens: 4 });
+        }
+        await other.chat(conversation(4), { max_tokens: 4, cache_salt: 'another namespace' });
+        await other.stop();
+        other = await Server.start(options);
+        const { tree } = (await other.get('/cairn/cache/disk')).json;
+        const leaves = tree.nodes.filter((node, index) => !(tree.nodes[index + 1]?.depth > node.depth));
+        assert.equal(leaves.length, 2, JSON.stringify(tree));
+        assert.ok(tree.nodes.some((node) => node.count_states > 0));
+        assert.ok(leaves.every((node) => node.end > 800 && node.row_bytes > 0));
+        const foreign = await fetch(`${other.url}/cairn/cache`).then((response) => response.json());
+        assert.equal(foreign.tree.nodes.length <= 1, true); // nothing of it is in memory yet
+        const page = await openPage(browser, other.url);
+        await page.getByText('Nothing is known yet').waitFor();
+        await page.getByRole('button', { name: 'disk', exact: true }).click();
+        const canvas = page.locator('.tree canvas');
+        await canvas.waitFor({ state: 'visible' });
+        await canvas.hover({ position: { x: 20, y: 10 } });
+        await page.locator('#paths-about').filter({ hasText: /on disk\. Rows of [\d,]+ tokens, .* in files/ }).waitFor();
+        await page.getByRole('button', { name: 'slots and memory' }).click();
+        await page.getByText('Nothing is known yet').waitFor();
+        noProblems(page);
+        await page.context().close();
+    } finally {
+        await other.stop();
+        await rm(folder, { recursive: true });
+    }
+});
+
 test('with API keys the page asks for one, and shows what belongs to it only', async () => {
     const folder = await mkdtemp(`${process.env.TMPDIR ?? '/tmp'}/cairn-web-`);
     await writeFile(`${folder}/keys`, 'first-key\nsecond-key\n');

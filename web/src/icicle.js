@@ -2,6 +2,7 @@
 import { h } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import htm from 'htm';
+import { headers } from './feed.js';
 import { grow, hit, layout, neighbour } from './tree.js';
 import { bytes, count, duration, some } from './words.js';
 
@@ -9,6 +10,7 @@ const html = htm.bind(h);
 const HEIGHT_MAX = 380;
 const LANE_MAX = 26;
 const AXIS = 18;
+const DISK_MS = 2000;
 
 function colors() {
     const style = getComputedStyle(document.documentElement);
@@ -89,10 +91,10 @@ function about(rect) {
         return 'Each block is a piece of a prompt that was seen: to the right it goes on, below another branch. Point at one, or use the arrow keys; Enter shows only what follows it, Escape shows all.';
     }
     const { node, tier } = rect;
-    const where = { slot: `live in a slot${node.slot !== undefined ? ` (slot ${node.slot} ends here)` : ''}`, ram: 'in memory', known: 'known, but nothing of it is kept' }[tier];
+    const where = { slot: `live in a slot${node.slot !== undefined ? ` (slot ${node.slot} ends here)` : ''}`, ram: 'in memory', disk: 'on disk', known: 'known, but nothing of it is kept' }[tier];
     const list = [`Tokens ${count(node.begin)} to ${count(node.end)}: ${where}.`];
     if (node.rows > 0) {
-        list.push(`Rows of ${some(node.rows, 'token')}${node.row_bytes > 0 ? `, ${bytes(node.row_bytes)} in memory` : ''}.`);
+        list.push(`Rows of ${some(node.rows, 'token')}${node.row_bytes > 0 ? `, ${bytes(node.row_bytes)} ${node.on_disk ? 'in files' : 'in memory'}` : ''}.`);
     }
     if (node.count_states > 0) {
         const values = node.states.map(([position, ms]) => `${count(position)} (saves ${duration(ms)})`);
@@ -106,12 +108,52 @@ function about(rect) {
     return list.join(' ');
 }
 
+// What the disk holds, asked for while it is looked at. null: not known yet.
+function useDisk(wanted) {
+    const [tree, setTree] = useState(null);
+    useEffect(() => {
+        if (!wanted) {
+            return undefined;
+        }
+        const control = new AbortController();
+        let timer = 0;
+        const ask = async () => {
+            try {
+                const response = await fetch('/cairn/cache/disk', { headers: headers(), signal: control.signal });
+                if (response.ok) {
+                    const { tree: found } = await response.json();
+                    setTree({ ...found, nodes: found.nodes.map((node) => ({ ...node, on_disk: true })) });
+                }
+            } catch {
+                // the server is away; the header says so
+            }
+            if (!control.signal.aborted) {
+                timer = setTimeout(ask, DISK_MS);
+            }
+        };
+        ask();
+        return () => {
+            control.abort();
+            clearTimeout(timer);
+        };
+    }, [wanted]);
+    return tree;
+}
+
+function Places({ onDisk, choose }) {
+    const button = (disk, text) => html`<button class=${`plain${onDisk === disk ? ' on' : ''}`} aria-pressed=${onDisk === disk} onClick=${() => choose(disk)}>${text}</button>`;
+    return html`<span class="places" role="group" aria-label="What is shown">${button(false, 'slots and memory')}${button(true, 'disk')}</span>`;
+}
+
 export function Icicle({ cache, scheme }) {
     const canvas = useRef(null);
+    const [onDisk, setOnDisk] = useState(false);
+    const disk = useDisk(onDisk);
     const [chosen, setChosen] = useState(null);
     const [top, setTop] = useState(null);
     const [width, setWidth] = useState(0);
-    const tree = useMemo(() => grow(cache?.tree?.nodes), [cache]);
+    const shown = onDisk ? disk : cache?.tree;
+    const tree = useMemo(() => grow(shown?.nodes), [shown]);
     const picture = useMemo(() => layout(tree, top), [tree, top]);
     const height = Math.max(LANE_MAX, Math.min(HEIGHT_MAX, picture.leaves * LANE_MAX));
     const rect = picture.rects.find((r) => r.node.name === chosen) ?? null;
@@ -142,11 +184,17 @@ export function Icicle({ cache, scheme }) {
             setTop(null);
         }
     };
-    const total = cache?.tree?.total ?? 0;
+    const total = shown?.total ?? 0;
+    const choose = (next) => {
+        setOnDisk(next);
+        setTop(null);
+        setChosen(null);
+    };
     return html`<section class="wide" id="paths" aria-labelledby="paths-head">
         <div class="row"><h2 id="paths-head">Known paths</h2>
-            <span class="legend"><span><i class="c-slot"></i>in a slot</span><span><i class="c-ram"></i>in memory</span><span><i class="c-known"></i>known only</span><span>ticks: checkpoints, taller when they save more</span></span>
-            <span class="end small quiet num">${some(Math.max(0, total - 1), 'piece')}${cache?.tree?.cut ? ' and more' : ''}</span>
+            ${cache?.disk?.limit > 0 ? html`<${Places} onDisk=${onDisk} choose=${choose} />` : null}
+            <span class="legend">${onDisk ? html`<span><i class="c-disk"></i>on disk</span>` : html`<span><i class="c-slot"></i>in a slot</span><span><i class="c-ram"></i>in memory</span><span><i class="c-known"></i>known only</span>`}<span>ticks: checkpoints, taller when they save more</span></span>
+            <span class="end small quiet num">${some(Math.max(0, total - 1), 'piece')}${shown?.cut ? ' and more' : ''}</span>
             ${top ? html`<button onClick=${() => setTop(null)}>Show all</button>` : null}
         </div>
         <div class="tree" hidden=${picture.rects.length === 0}>
@@ -154,6 +202,6 @@ export function Icicle({ cache, scheme }) {
                 onPointerMove=${(event) => setChosen(point(event)?.node.name ?? null)} onClick=${(event) => setTop(point(event)?.node.name ?? null)} onKeyDown=${onKey}></canvas>
             <p class="about small quiet" id="paths-about" aria-live="polite">${about(rect)}</p>
         </div>
-        ${picture.rects.length === 0 ? html`<p class="quiet">Nothing is known yet. Send a message below, or point a client at this server.</p>` : null}
+        ${picture.rects.length === 0 ? html`<p class="quiet">${onDisk ? 'Nothing of this model is on disk yet; it is written when there is time.' : 'Nothing is known yet. Send a message below, or point a client at this server.'}</p>` : null}
     </section>`;
 }

@@ -38,6 +38,9 @@ export function tierOf(node, live) {
     if (live.has(node)) {
         return 'slot';
     }
+    if (node.on_disk) {
+        return 'disk';
+    }
     return node.rows > 0 || node.state_bytes > 0 ? 'ram' : 'known';
 }
 
