@@ -2,6 +2,7 @@
  * adopt - see adopt.h.
  */
 #include "core/adopt.h"
+#include "core/drop.h"
 
 #include "core/eviction.h"
 #include "core/plan.h"

@@ -7,6 +7,7 @@
 
 #include "core/boundary.h"
 #include "core/core.h"
+#include "core/lookup.h"
 #include "core/resume.h"
 
 void cairn_core_stats_get(const cairn_core *core, cairn_core_stats *ret_stats)

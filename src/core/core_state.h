@@ -147,6 +147,9 @@ struct cairn_core {
     uint64_t count_requests, drops_states, drops_segments, takes_skipped;
 };
 
+/* Append an action to the list of this step. False: no memory (and the step knows). */
+bool cairn_core_emit(cairn_core *core, cairn_action action);
+
 static inline cairn_blob_id cairn_blob_make(cairn_core *core, uint32_t index, bool rows)
 {
     return ++core->serial << 25 | (uint64_t)rows << 24 | index;

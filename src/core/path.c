@@ -1,6 +1,6 @@
 /*
- * path - nodes, tokens, children and cursors of the tree; see path.h. What hangs on the nodes is in
- * path_hang.c, the invariants in path_verify.c.
+ * path - nodes, tokens and children of the tree; see path.h. Cursors and matching are in path_walk.c, what hangs on the
+ * nodes in path_hang.c, the invariants in path_verify.c.
  *
  * A split keeps the node's index for the lower part, so that children need no new parent, and makes a
  * new node for the upper part; both read the same token buffer. Children are found by a hash of
@@ -389,117 +389,7 @@ void cairn_tree_leaf_remove(cairn_tree *tree, uint32_t node)
     }
 }
 
-/* --- cursors ---------------------------------------------------------------------------------------------- */
-
-static void count_cursors(cairn_tree *tree, uint32_t node, bool add)
-{
-    for (uint32_t i = node; i != CAIRN_NONE; i = cairn_node_at(tree, i)->parent) {
-        cairn_node *item = cairn_node_at(tree, i);
-        CAIRN_ASSERT(add || item->count_cursors > 0);
-        item->count_cursors += add ? 1u : UINT32_MAX;
-    }
-}
-
-void cairn_tree_cursor_set(cairn_tree *tree, uint32_t slot, uint32_t node, uint32_t position)
-{
-    cairn_cursor *cursor = &tree->cursors[slot];
-    if (node != cursor->node) {
-        if (node != CAIRN_NONE) {
-            count_cursors(tree, node, true);
-        }
-        if (cursor->node != CAIRN_NONE) {
-            count_cursors(tree, cursor->node, false);
-        }
-    }
-    cursor->node = node;
-    cursor->position = node != CAIRN_NONE ? position : 0;
-}
-
-bool cairn_tree_live(const cairn_tree *tree, uint32_t node, uint32_t position)
-{
-    const cairn_node *item = cairn_node_at(tree, node);
-    if (item->count_cursors == 0) {
-        return false;
-    }
-    uint32_t here = 0;
-    for (uint32_t i = 0; i < tree->count_cursors; i++) {
-        if (tree->cursors[i].node == node) {
-            here++;
-            if (tree->cursors[i].position >= position) {
-                return true;
-            }
-        }
-    }
-    return here < item->count_cursors;
-}
-
-uint32_t cairn_tree_common(const cairn_tree *tree, uint32_t slot, uint32_t node, uint32_t position)
-{
-    const cairn_cursor *cursor = &tree->cursors[slot];
-    if (cursor->node == CAIRN_NONE) {
-        return 0;
-    }
-    uint32_t a = cursor->node;
-    uint32_t b = node;
-    uint32_t length = cursor->position;
-    while (a != b) {
-        cairn_node *first = cairn_node_at(tree, a);
-        cairn_node *second = cairn_node_at(tree, b);
-        if (first->begin > second->begin || (first->begin == second->begin && first->parent == b)) {
-            a = first->parent;
-        } else if (second->begin > first->begin || second->parent == a) {
-            b = second->parent;
-        } else { /* two children of one node, or two roots */
-            a = first->parent;
-            b = second->parent;
-        }
-        if (a == CAIRN_NONE || b == CAIRN_NONE) {
-            return 0;
-        }
-    }
-    uint32_t end = cairn_node_at(tree, a)->end;
-    length = length < end ? length : end;
-    return length < position ? length : position;
-}
-
-/* --- matching and extending ------------------------------------------------------------------------------- */
-
-/* Length of the common prefix: by blocks, then by tokens. */
-static uint32_t common_prefix(const cairn_token *a, const cairn_token *b, uint32_t count)
-{
-    enum { BLOCK = 256 };
-    uint32_t at = 0;
-    while (count - at >= BLOCK && memcmp(a + at, b + at, BLOCK * sizeof(cairn_token)) == 0) {
-        at += BLOCK;
-    }
-    while (at < count && a[at] == b[at]) {
-        at++;
-    }
-    return at;
-}
-
-uint32_t cairn_tree_match(const cairn_tree *tree, uint32_t root, const cairn_token *tokens, uint32_t count,
-                          uint32_t *ret_node)
-{
-    uint32_t node = root;
-    uint32_t position = 0;
-    while (position < count) {
-        uint32_t child = cairn_tree_child(tree, node, tokens[position]);
-        if (child == CAIRN_NONE) {
-            break;
-        }
-        const cairn_node *item = cairn_node_at(tree, child);
-        uint32_t length = item->end - item->begin;
-        length = length < count - position ? length : count - position;
-        position += common_prefix(cairn_tree_tokens(tree, item), tokens + position, length);
-        node = child;
-        if (position < item->end) {
-            break;
-        }
-    }
-    *ret_node = node;
-    return position;
-}
+/* --- extending ----------------------------------------------------------------------------------------------- */
 
 /* A new leaf under `parent` with these tokens. */
 static uint32_t leaf_new(cairn_tree *tree, uint32_t parent, const cairn_token *tokens, uint32_t count,
@@ -571,7 +461,8 @@ cairn_status cairn_tree_extend(cairn_tree *tree, uint32_t slot, const cairn_toke
         uint32_t step;
         if (position < item->end) {
             uint32_t length = item->end - position < count ? item->end - position : count;
-            step = common_prefix(cairn_tree_tokens(tree, item) + (position - item->begin), tokens, length);
+            step = cairn_tree_common_prefix(cairn_tree_tokens(tree, item) + (position - item->begin), tokens,
+                                            length);
             if (step == 0) {
                 if (!cairn_tree_split_reserve(tree)) {
                     return CAIRN_NOMEM;
@@ -612,7 +503,7 @@ cairn_status cairn_tree_init(cairn_tree *tree, const cairn_mem *mem, cairn_ledge
     *tree = (cairn_tree){0};
     tree->mem = mem;
     tree->ledger = ledger;
-    tree->oldest = tree->newest = CAIRN_NONE;
+    tree->oldest = tree->newest = tree->bare_first = CAIRN_NONE;
     cairn_pool_init(&tree->nodes, mem, ledger, sizeof(cairn_node));
     cairn_pool_init(&tree->marks, mem, ledger, sizeof(cairn_mark));
     cairn_pool_init(&tree->states, mem, ledger, sizeof(cairn_state));

@@ -89,7 +89,9 @@ typedef struct cairn_segment {
     uint32_t pins;
     uint32_t stored_end; /* where the blob's rows end, when past `end`; 0: at `end`                     */
     bool alive, pending, chosen, doomed;
-    bool kept;     /* another tier has it, too                                                    */
+    bool kept; /* another tier has it, too                                                    */
+    bool bare; /* in the tree's list of segments that lost their last cover                   */
+    uint32_t bare_next;
     bool fetching; /* pending from another tier: no transfer buffer is held for it                   */
     uint64_t blob;
     uint64_t bytes;
@@ -132,6 +134,7 @@ typedef struct cairn_tree {
     uint32_t *table; /* children by (parent, first token); open addressing                          */
     uint32_t table_room, table_count;
     uint32_t oldest, newest;
+    uint32_t bare_first; /* segments that lost their last cover since cairn_tree_bare                 */
     uint64_t count_tokens;
     cairn_cursor *cursors; /* cairn_cursor[count_cursors], one a slot                               */
     uint32_t count_cursors;
@@ -224,8 +227,14 @@ void cairn_tree_state_detach(cairn_tree *tree, uint32_t state);
 uint32_t cairn_tree_segment_add(cairn_tree *tree, uint32_t node, uint32_t begin, uint32_t end, bool clip);
 void cairn_tree_segment_remove(cairn_tree *tree, uint32_t segment);
 
+/* The next segment that lost its last cover since it was asked for last; CAIRN_NONE: no more. */
+uint32_t cairn_tree_bare(cairn_tree *tree);
+
 /* Take one cover off its node and its segment. */
 void cairn_tree_cover_remove(cairn_tree *tree, uint32_t cover);
+
+/* The segment's shallowest cover at or past `from`, or CAIRN_NONE. */
+uint32_t cairn_tree_top_cover(const cairn_tree *tree, const cairn_segment *segment, uint32_t from);
 
 /*
  * Another segment that holds the rows of this cover: one that goes on where the cover ends, on this edge or below it,

@@ -162,6 +162,11 @@ void cairn_tree_cover_remove(cairn_tree *tree, uint32_t cover)
     }
     *link = item->segment_next;
     segment->count_covers--;
+    if (segment->count_covers == 0 && !segment->bare) {
+        segment->bare = true;
+        segment->bare_next = tree->bare_first;
+        tree->bare_first = item->segment;
+    }
     node_list_remove(tree, cover);
     cairn_tree_count_covers(tree, item->node, -1);
     cairn_pool_give(&tree->covers, cover);
@@ -304,11 +309,38 @@ void cairn_tree_inherit(cairn_tree *tree, const cairn_cover *gone)
     }
 }
 
+uint32_t cairn_tree_bare(cairn_tree *tree)
+{
+    while (tree->bare_first != CAIRN_NONE) {
+        uint32_t first = tree->bare_first;
+        cairn_segment *item = cairn_segment_at(tree, first);
+        tree->bare_first = item->bare_next;
+        item->bare = false;
+        if (item->count_covers == 0) {
+            return first;
+        }
+    }
+    return CAIRN_NONE;
+}
+
+static void bare_unlink(cairn_tree *tree, uint32_t segment)
+{
+    uint32_t *link = &tree->bare_first;
+    while (*link != segment) {
+        link = &cairn_segment_at(tree, *link)->bare_next;
+    }
+    *link = cairn_segment_at(tree, segment)->bare_next;
+    cairn_segment_at(tree, segment)->bare = false;
+}
+
 void cairn_tree_segment_remove(cairn_tree *tree, uint32_t segment)
 {
     cairn_segment *item = cairn_segment_at(tree, segment);
     while (item->cover_first != CAIRN_NONE) {
         cairn_tree_cover_remove(tree, item->cover_first);
+    }
+    if (item->bare) {
+        bare_unlink(tree, segment);
     }
     cairn_lineage_release(&item->lineage, tree->mem, tree->ledger);
     cairn_pool_give(&tree->segments, segment);
@@ -340,6 +372,16 @@ uint32_t cairn_tree_missing(const cairn_tree *tree, uint32_t node, uint32_t begi
         }
     }
     return cairn_tree_missing(tree, node, at, end);
+}
+
+uint32_t cairn_tree_top_cover(const cairn_tree *tree, const cairn_segment *segment, uint32_t from)
+{
+    uint32_t top = CAIRN_NONE;
+    for (uint32_t i = segment->cover_first; i != CAIRN_NONE; i = cairn_cover_at(tree, i)->segment_next) {
+        uint32_t begin = cairn_cover_at(tree, i)->begin;
+        top = begin >= from && (top == CAIRN_NONE || begin < cairn_cover_at(tree, top)->begin) ? i : top;
+    }
+    return top;
 }
 
 /* --- for splits, joins and leaves ------------------------------------------------------------------------ */

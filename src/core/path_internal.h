@@ -12,6 +12,9 @@ CAIRN_MUST_CHECK bool cairn_tree_split_reserve(cairn_tree *tree);
 /* Split the edge of `node` at begin < position < end; gives the new upper part. `node` stays the lower part. */
 uint32_t cairn_tree_split(cairn_tree *tree, uint32_t node, uint32_t position);
 
+/* Length of the common prefix of a[0, count) and b[0, count): by blocks, then by tokens. */
+uint32_t cairn_tree_common_prefix(const cairn_token *a, const cairn_token *b, uint32_t count);
+
 /* Move what hangs on `node` up to `position` to `upper` (a fresh node). Split only. */
 void cairn_tree_hang_split(cairn_tree *tree, uint32_t node, uint32_t upper, uint32_t position);
 

@@ -9,6 +9,7 @@
 #include "core/boundary.h"
 #include "core/counts.h"
 #include "core/divergence.h"
+#include "core/drop.h"
 #include "core/eviction.h"
 #include "core/plan.h"
 

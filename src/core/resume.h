@@ -1,5 +1,5 @@
 /*
- * resume - what is known of a prompt, which resume points there are, and which is the cheapest.
+ * resume - which resume points there are for a prompt, and which is the cheapest.
  *
  * A resume at n needs the state and all rows [0, n) of one path. Rows may be live in the slot that is
  * used, stored in segments, or live in another slot (a donor: exported first). For each idle slot and
@@ -18,20 +18,6 @@
 #define CAIRN_CORE_RESUME_H
 
 #include "core/core_state.h"
-
-void cairn_lookup_release(cairn_core *core, cairn_lookup *lookup);
-
-/*
- * Find everything about a prompt; changes nothing but the lookup's arrays.
- *
- *   request  [in]  the request, for what it avoids; or NULL
- *
- * After    false: no memory; the lookup says that nothing is known
- */
-bool cairn_lookup_fill(cairn_core *core, const cairn_prompt *prompt, const cairn_request *request);
-
-/* The edge that `position` of the looked-up path belongs to. */
-uint32_t cairn_lookup_node(const cairn_core *core, uint32_t position);
 
 /*
  * Choose slot and resume point.

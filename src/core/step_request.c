@@ -5,8 +5,10 @@
 
 #include "core/boundary.h"
 #include "core/divergence.h"
+#include "core/drop.h"
 #include "core/eviction.h"
 #include "core/learning.h"
+#include "core/lookup.h"
 #include "core/placement.h"
 #include "core/plan.h"
 #include "core/resume.h"
