@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "store/shared_url.h"
+#include "store/tier_file.h"
 #include "store/tier_shared_internal.h"
 #ifdef CAIRN_HAVE_CURL
 #include "store/tier_http.h"
@@ -93,9 +94,10 @@ static cairn_status driver_open(cairn_shared *shared, const cairn_shared_url *ur
         return s3_open(shared, url, options, ret_kv, reterr);
     }
 #endif
-    (void)shared;
-    (void)options;
-    (void)ret_kv;
+    if (url->scheme == CAIRN_SHARED_FILE) {
+        cairn_file_options files = {.dir = url->path, .bytes_max = options->bytes_max};
+        return cairn_file_store_open(shared->mem, cairn_io_posix(), &files, ret_kv, reterr);
+    }
     return cairn_error_set(
         reterr, CAIRN_UNSUPPORTED, "store/shared: open",
         "this build has no driver for such a URL (redis:// needs hiredis, http and s3 need libcurl)");

@@ -13,7 +13,7 @@
 typedef struct shared_world {
     world w;
     cairn_cache_shared shared;
-    char url[128];
+    char url[256];
 } shared_world;
 
 static void shared_init(shared_world *s, const server *store)
@@ -119,6 +119,47 @@ static void conversation_read_on_one_server_is_resumed_on_the_other(void **state
         assert_int_equal(o.record.source, CAIRN_SOURCE_SHARED);
         assert_true(o.record.resume + 8 >= before);
         assert_true(stats_of(&p.a).fetched < fetched); /* most of the rows were there */
+        pair_close(&p);
+    }
+}
+
+/* The same over each other kind of store. */
+static void every_kind_of_store_is_resumed_from(void **state)
+{
+    (void)state;
+    (void)setenv("no_proxy", "127.0.0.1", 1); /* whatever the machine's settings are */
+    for (int kind = 0; kind < 3; kind++) {
+        pair p;
+        outcome o;
+        memset(&p, 0, sizeof p);
+        if (kind == 0) {
+            nginx_start(&p.store);
+        } else if (kind == 1) {
+            s3_start(&p.store, "AKIDEXAMPLE", "secret", "eu-central-1");
+        } else {
+            server_init(&p.store, "shared");
+        }
+        shared_world *both[] = {&p.a, &p.b};
+        for (int i = 0; i < 2; i++) {
+            shared_world *s = both[i];
+            shared_init(s, &p.store);
+            if (kind == 2) {
+                (void)snprintf(s->url, sizeof s->url, "file://%.100s", p.store.dir);
+            } else {
+                (void)snprintf(s->url, sizeof s->url,
+                               kind == 0 ? "http://127.0.0.1:%d/store"
+                                         : "s3://bucket?endpoint=http://127.0.0.1:%d",
+                               p.store.port);
+            }
+            s->shared.s3_id = "AKIDEXAMPLE";
+            s->shared.s3_secret = "secret";
+            s->shared.s3_region = "eu-central-1";
+            shared_open(s);
+        }
+        pair_talk(&p, CAIRN_RESUME_EXACT);
+        turn(&p.b.w, &p.t, CAIRN_RESUME_EXACT, 10, &o);
+        assert_int_equal(o.record.source, CAIRN_SOURCE_SHARED);
+        assert_true(o.record.resume + 8 >= p.read);
         pair_close(&p);
     }
 }
@@ -589,6 +630,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversation_read_on_one_server_is_resumed_on_the_other),
+        cmocka_unit_test(every_kind_of_store_is_resumed_from),
         cmocka_unit_test(encrypted_blobs_are_shared_by_those_who_have_the_key),
         cmocka_unit_test(store_that_is_down_costs_time_only_and_is_used_when_it_comes),
         cmocka_unit_test(store_that_does_not_answer_is_waited_for_until_the_deadline),

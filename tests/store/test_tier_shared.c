@@ -1,11 +1,15 @@
 /*
  * The shared tier over each of its drivers: blobs of many pieces, points, encryption, damage, and the format's bytes.
  */
+#include <time.h>
+#include <utime.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/rng.h"
 #include "store/server_support.h"
 #include "store/shared_url.h"
+#include "store/tier_file.h"
 #include "store/tier_shared.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -222,6 +226,61 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static void directory_keeps_blobs_and_forgets_what_is_old_or_too_much(void **state)
+{
+    (void)state;
+    char url[640], path[600];
+    server s; /* only its folder */
+    server_init(&s, "file");
+    (void)snprintf(path, sizeof path, "%s/new/shared", s.dir);
+    (void)snprintf(url, sizeof url, "file://%s", path);
+    tier_keeps_blobs(url);
+
+    cairn_kv *kv = NULL;
+    cairn_file_options options = {.dir = path, .bytes_max = 300};
+    static uint8_t bytes[100];
+    cairn_kv_item items[5] = {0};
+    for (int i = 0; i < 5; i++) {
+        (void)snprintf(items[i].key, sizeof items[i].key, "%064d/h", i);
+        items[i].bytes = bytes;
+        items[i].size_bytes = items[i].room_bytes = sizeof bytes;
+    }
+    assert_ok(cairn_file_store_open(cairn_mem_default(), cairn_io_posix(), &options, &kv, NULL));
+    assert_ok(kv->ops->put(kv, items, 5, 600, soon(), NULL));
+    for (int i = 0; i < 5; i++) { /* the last is the youngest */
+        char file[800];
+        (void)snprintf(file, sizeof file, "%s/00/%064d.h", path, i);
+        struct utimbuf times = {.modtime = time(NULL) - 500 + 100 * i};
+        assert_int_equal(utime(file, &times), 0);
+    }
+    assert_ok(cairn_file_store_sweep(kv, 600, NULL));
+    assert_ok(kv->ops->exists(kv, items, 5, soon(), NULL));
+    for (int i = 0; i < 5; i++) {
+        assert_status(items[i].status, i < 2 ? CAIRN_NOTFOUND : CAIRN_OK);
+    }
+    assert_ok(cairn_file_store_sweep(kv, 150, NULL)); /* now all but the last are too old */
+    assert_ok(kv->ops->exists(kv, items, 5, soon(), NULL));
+    assert_status(items[3].status, CAIRN_NOTFOUND);
+    assert_ok(items[4].status);
+    assert_ok(kv->ops->get(kv, items, 5, soon(), NULL));
+    assert_status(items[0].status, CAIRN_NOTFOUND);
+    assert_ok(items[4].status);
+    kv->ops->close(kv);
+
+    /* Removed while it is used: made again by who writes next. */
+    cairn_shared *tier = tier_open(url, NULL);
+    sample one;
+    sample_make(&one, tier);
+    sample_put(tier, &one);
+    server_end(&s);
+    assert_status(sample_get(tier, &one), CAIRN_NOTFOUND);
+    sample_put(tier, &one);
+    assert_ok(sample_get(tier, &one));
+    sample_release(&one);
+    cairn_shared_close(tier);
+    server_end(&s);
+}
+
 /* Each value in turn, at several places: one bit of it is wrong. */
 static void flipped_bit_is_found_wherever_it_is(void **state)
 {
@@ -331,6 +390,7 @@ int main(void)
         cmocka_unit_test(redis_keeps_blobs),
         cmocka_unit_test(nginx_keeps_blobs),
         cmocka_unit_test(s3_keeps_blobs),
+        cmocka_unit_test(directory_keeps_blobs_and_forgets_what_is_old_or_too_much),
         cmocka_unit_test(flipped_bit_is_found_wherever_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
