@@ -272,17 +272,10 @@ static int read_settings(settings *s, int argc, const char **argv)
         .options = options,
         .count = sizeof options / sizeof options[0],
         .tail = "example:\n  cairn explain -m model.gguf turn7.json turn8.json\n"};
-    char problem[256];
     const char *rest[4];
-    switch (cairn_options_read(&set, argc, argv, rest, 4, problem)) {
-    case CAIRN_OPTIONS_HELP:
-        cairn_options_help(&set);
-        return 0;
-    case CAIRN_OPTIONS_WRONG:
-        return cairn_term_usage("explain", problem);
-    case CAIRN_OPTIONS_OK:
-        break;
-    }
+    int code = cairn_options_take(&set, "explain", argc, argv, rest, 4);
+    if (code >= 0)
+        return code;
     if (rest[0] == NULL || rest[1] == NULL || rest[2] != NULL)
         return cairn_term_usage("explain", "two files with the bodies of requests are needed");
     if (s->model != NULL && s->vocab != NULL)

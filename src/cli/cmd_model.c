@@ -79,17 +79,10 @@ static int synth(int argc, const char **argv)
         .options = options,
         .count = sizeof options / sizeof options[0],
         .tail = "example:\n  cairn model synth --arch qwen35 --size tiny -o tiny.gguf\n"};
-    char problem[256];
     const char *rest[2];
-    switch (cairn_options_read(&set, argc, argv, rest, 2, problem)) {
-    case CAIRN_OPTIONS_HELP:
-        cairn_options_help(&set);
-        return 0;
-    case CAIRN_OPTIONS_WRONG:
-        return cairn_term_usage("model synth", problem);
-    case CAIRN_OPTIONS_OK:
-        break;
-    }
+    int code = cairn_options_take(&set, "model synth", argc, argv, rest, 2);
+    if (code >= 0)
+        return code;
     if (list) {
         list_choices();
         return 0;

@@ -342,17 +342,10 @@ int cairn_cmd_store(int argc, const char **argv)
                 "  cairn store ls ~/.cache/cairn\n"
                 "  cairn store verify ~/.cache/cairn --json\n"
                 "  cairn store rm ~/.cache/cairn --salt tenant-7\n"};
-    char problem[256];
     const char *rest[ARGS_MAX];
-    switch (cairn_options_read(&set, argc, argv, rest, ARGS_MAX, problem)) {
-    case CAIRN_OPTIONS_HELP:
-        cairn_options_help(&set);
-        return 0;
-    case CAIRN_OPTIONS_WRONG:
-        return wrong(problem);
-    case CAIRN_OPTIONS_OK:
-        break;
-    }
+    int code = cairn_options_take(&set, "store", argc, argv, rest, ARGS_MAX);
+    if (code >= 0)
+        return code;
     ask.older_s = (uint64_t)older_days * 86400;
     if (rest[0] == NULL)
         return wrong("what is to be done? ls, show, tree, verify, gc or rm");

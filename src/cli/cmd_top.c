@@ -283,21 +283,15 @@ int cairn_cmd_top(int argc, const char **argv)
         .about = "Shows slots, tiers and the last requests of a running server. q or Ctrl-C ends it.",
         .options = options,
         .count = sizeof options / sizeof options[0]};
-    char problem[256];
     const char *rest[2];
-    switch (cairn_options_read(&set, argc, argv, rest, 2, problem)) {
-    case CAIRN_OPTIONS_HELP:
-        cairn_options_help(&set);
-        return 0;
-    case CAIRN_OPTIONS_WRONG:
-        return cairn_term_usage("top", problem);
-    case CAIRN_OPTIONS_OK:
-        break;
-    }
+    int code = cairn_options_take(&set, "top", argc, argv, rest, 2);
+    if (code >= 0)
+        return code;
     if (rest[0] != NULL)
         return cairn_term_usage("top", "unexpected argument");
     if (!s.once && isatty(STDOUT_FILENO) == 1)
         return watch(&s);
+    char problem[256] = "";
     if (show(&s, CAIRN_TERM_ROWS_MAX, problem))
         return 0;
     (void)fprintf(stderr, "cairn: %s\n", problem);

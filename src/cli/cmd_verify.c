@@ -234,17 +234,10 @@ static int read_settings(settings *s, int argc, const char **argv)
             "something that claims to be exact is not, or the control does not differ.",
         .options = options,
         .count = sizeof options / sizeof options[0]};
-    char problem[256];
     const char *rest[2];
-    switch (cairn_options_read(&set, argc, argv, rest, 2, problem)) {
-    case CAIRN_OPTIONS_HELP:
-        cairn_options_help(&set);
-        return 0;
-    case CAIRN_OPTIONS_WRONG:
-        return cairn_term_usage("verify", problem);
-    case CAIRN_OPTIONS_OK:
-        break;
-    }
+    int code = cairn_options_take(&set, "verify", argc, argv, rest, 2);
+    if (code >= 0)
+        return code;
     if (rest[0] != NULL || s->model == NULL)
         return cairn_term_usage("verify", "the model is given with -m FILE");
     return -1;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "cli/term.h"
 
 enum { OPTIONS_MAX = 64, HELP_VALUE = 1000, KEPT_MAX = 256 };
 
@@ -233,4 +234,19 @@ void cairn_options_help(const cairn_option_set *set)
            "capitals, with _ for - (CAIRN_CACHE_RAM=4G). The command line wins.\n");
     if (set->tail != NULL)
         printf("\n%s", set->tail);
+}
+
+int cairn_options_take(const cairn_option_set *set, const char *command, int argc, const char **argv,
+                       const char **rest, size_t rest_max)
+{
+    char problem[256];
+    switch (cairn_options_read(set, argc, argv, rest, rest_max, problem)) {
+    case CAIRN_OPTIONS_HELP:
+        cairn_options_help(set);
+        return 0;
+    case CAIRN_OPTIONS_WRONG:
+        return cairn_term_usage(command, problem);
+    default:
+        return -1;
+    }
 }

@@ -61,6 +61,15 @@ typedef enum cairn_options_result {
 cairn_options_result cairn_options_read(const cairn_option_set *set, int argc, const char **argv,
                                         const char **rest, size_t rest_max, char problem[256]);
 
+/*
+ * The same for a command: prints its help when that was asked for, or tells what is wrong. Gives -1 to go on, else the exit
+ * code.
+ *
+ *   command  [in]  its name, for the hint to --help
+ */
+int cairn_options_take(const cairn_option_set *set, const char *command, int argc, const char **argv,
+                       const char **rest, size_t rest_max);
+
 /* Print usage, options and their variables on stdout. */
 void cairn_options_help(const cairn_option_set *set);
 

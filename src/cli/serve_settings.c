@@ -358,17 +358,10 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
                 "  cairn serve -m model.gguf\n"
                 "  cairn serve -m model.gguf -c 65536 --slots 2 --cache-ram 8G --port 8081\n"
                 "  cairn model synth -o tiny.gguf && cairn serve -m tiny.gguf      (nothing to download)\n"};
-    char problem[256];
     const char *rest[2];
-    switch (cairn_options_read(&set, argc, argv, rest, 2, problem)) {
-    case CAIRN_OPTIONS_HELP:
-        cairn_options_help(&set);
-        return 0;
-    case CAIRN_OPTIONS_WRONG:
-        return cairn_term_usage("serve", problem);
-    case CAIRN_OPTIONS_OK:
-        break;
-    }
+    int code = cairn_options_take(&set, "serve", argc, argv, rest, 2);
+    if (code >= 0)
+        return code;
     if (rest[0] != NULL)
         return cairn_term_usage("serve", "unexpected argument; the model is given with -m FILE");
     if (s->model == NULL)
