@@ -345,7 +345,7 @@ cairn_status cairn_cache_forget(cairn_cache *cache, const cairn_namespace *space
         cairn_keeper_forget(cache->keeper, space);
     }
     if (cache->sharer != NULL) {
-        cairn_sharer_forget(cache->sharer);
+        cairn_sharer_forget(cache->sharer, space);
     }
     return cairn_cache_tell_drops(cache, &event, reterr);
 }

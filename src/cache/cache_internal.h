@@ -116,7 +116,9 @@ struct cairn_request {
     bool shares;       /* it is one of cache->fetching for that                                     */
     bool from_shared;  /* some came                                                               */
     uint64_t share_ns; /* when that began                                                         */
-    bool from_disk;    /* some of them came: what it resumes from memory was on disk                    */
+    cairn_reason shared_reason; /* why nothing came from there although there may have been something   */
+    uint32_t shared_position;
+    bool from_disk; /* some of them came: what it resumes from memory was on disk                    */
 
     cairn_token *answer; /* tokens pushed so far: replayed when the slot is lost by another's fault      */
     uint32_t answer_room, answer_count;

@@ -32,6 +32,11 @@ void cairn_record_decision(cairn_request *request)
         record->reason = CAIRN_REASON_KEY;
     }
     record->reason_position = decision->reason_position;
+    bool unknown = decision->reason == CAIRN_REASON_NEW || decision->reason == CAIRN_REASON_NEVER_TAKEN;
+    if (unknown && request->shared_reason != CAIRN_REASON_NONE) {
+        record->reason = request->shared_reason;
+        record->reason_position = request->shared_position;
+    }
     record->reason_bytes = decision->reason_bytes;
     record->divergence_message = decision->divergence_message;
     record->divergence_role = decision->divergence_role;

@@ -31,6 +31,8 @@ bool cairn_request_share_step(cairn_request *request, bool wait)
     request->from_shared = request->from_shared || bytes > 0;
     cairn_record_restored(request, bytes, 0);
     if (!more) {
+        request->shared_reason = request->share.reason;
+        request->shared_position = request->share.reason_position;
         cairn_request_share_end(request);
     }
     return more;

@@ -283,7 +283,7 @@ void cairn_sharer_wait(cairn_sharer *sharer, uint64_t until_ns)
     until.tv_sec += (time_t)(left_ns / SECOND_NS);
     until.tv_nsec = (long)(left_ns % SECOND_NS);
     (void)pthread_mutex_lock(&sharer->lock);
-    bool comes = false; /* something that was handed over and is not done */
+    bool comes = sharer->count_forgets > 0; /* something that was handed over and is not done */
     for (int i = 0; i < SHARER_JOBS; i++) {
         comes = comes || sharer->jobs[i].phase == SHARER_READY || sharer->jobs[i].phase == SHARER_RUNNING;
     }
@@ -301,11 +301,17 @@ void cairn_sharer_wait(cairn_sharer *sharer, uint64_t until_ns)
     (void)pthread_mutex_unlock(&sharer->lock);
 }
 
-void cairn_sharer_forget(cairn_sharer *sharer)
+void cairn_sharer_forget(cairn_sharer *sharer, const cairn_namespace *space)
 {
     (void)pthread_mutex_lock(&sharer->lock);
     for (int i = 0; i < SHARER_JOBS; i++) {
         sharer->jobs[i].phase = sharer->jobs[i].phase == SHARER_READY ? SHARER_FREE : sharer->jobs[i].phase;
+    }
+    if (space != NULL && sharer->count_forgets < SHARER_FORGETS) {
+        sharer->forgets[sharer->count_forgets++] = *space;
+        (void)pthread_cond_signal(&sharer->wake_sender);
+    } else if (space != NULL) {
+        sharer->stats.dropped++;
     }
     (void)pthread_mutex_unlock(&sharer->lock);
     memset(sharer->known, 0, SHARER_KNOWN * sizeof *sharer->known);

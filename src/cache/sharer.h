@@ -28,12 +28,14 @@ typedef struct cairn_sharer cairn_sharer;
 
 /* One request's business with the store. All 0: none. */
 typedef struct cairn_share {
-    struct sharer_ask *ask; /* NULL: nothing is under way                                              */
-    cairn_blob_id *blobs;   /* cairn_blob_id[count]: what the core calls the blobs; 0: not wanted      */
-    uint32_t count, next;   /* next: the first that was not handed to the receiver                     */
-    uint32_t waiting;       /* handed over and not yet taken                                           */
-    uint64_t until_ns;      /* later it is not waited for                                              */
-    bool fetching;          /* the answer has come; its blobs are on their way                          */
+    struct sharer_ask *ask;   /* NULL: nothing is under way                                              */
+    cairn_blob_id *blobs;     /* cairn_blob_id[count]: what the core calls the blobs; 0: not wanted      */
+    uint32_t count, next;     /* next: the first that was not handed to the receiver                     */
+    uint32_t waiting;         /* handed over and not yet taken                                           */
+    uint64_t until_ns;        /* later it is not waited for                                              */
+    bool fetching;            /* the answer has come; its blobs are on their way                          */
+    cairn_reason reason;      /* why nothing came although there may have been something                   */
+    uint32_t reason_position; /* which position that is; 0: not known                                    */
 } cairn_share;
 
 /*
@@ -93,8 +95,11 @@ bool cairn_sharer_step(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_s
 /* Give up what has not come. */
 void cairn_sharer_end(cairn_sharer *sharer, cairn_share *share);
 
-/* What is known to be in the store is forgotten; what waits to be sent is not sent. */
-void cairn_sharer_forget(cairn_sharer *sharer);
+/*
+ * Forget a namespace in the store, for all of its servers: soon, the sender does it. NULL: only what is known here of the
+ * store; what others share is theirs.
+ */
+void cairn_sharer_forget(cairn_sharer *sharer, const cairn_namespace *space);
 
 void cairn_sharer_stats_get(cairn_sharer *sharer, cairn_cache_shared_stats *ret_stats);
 

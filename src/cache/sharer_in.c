@@ -122,6 +122,9 @@ static bool candidates_name(cairn_sharer *sharer, const cairn_prompt *prompt, sh
             CAIRN_OK) {
         return false;
     }
+    if (cairn_shared_marker_key(&ask->space, ask->keys[count]) != CAIRN_OK) {
+        return false;
+    }
     for (uint32_t i = 0; i < count; i++) {
         sharer_candidate *candidate = &ask->candidates[i];
         candidate->path = digests[count - 1 - i];
@@ -389,8 +392,14 @@ static bool answer_take(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_
 {
     sharer_ask *ask = share->ask;
     uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    if (ask->dearer) {
+        cairn_sharer_count(sharer, &sharer->stats.dearer, 1);
+        share->reason = CAIRN_REASON_DEARER;
+        share->reason_position = ask->point.position;
+        return false;
+    }
     if (ask->status != CAIRN_OK) {
-        cairn_sharer_count(sharer, &sharer->stats.dearer, ask->dearer ? 1 : 0);
+        share->reason = ask->status == CAIRN_NOTFOUND ? CAIRN_REASON_NONE : CAIRN_REASON_LATE;
         return false;
     }
     cairn_sharer_count(sharer, &sharer->stats.found, 1);
@@ -413,6 +422,8 @@ bool cairn_sharer_step(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_s
     }
     if (now_ns > share->until_ns) {
         cairn_sharer_count(sharer, &sharer->stats.late, 1);
+        share->reason = CAIRN_REASON_LATE;
+        share->reason_position = share->fetching ? share->ask->point.position : 0;
         return false;
     }
     if (!share->fetching) {
@@ -431,6 +442,10 @@ bool cairn_sharer_step(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_s
         bool failed = load->status != CAIRN_OK;
         load_take(sharer, share, load, ret_bytes);
         if (failed) {
+            share->reason = load->status == CAIRN_CORRUPT    ? CAIRN_REASON_DAMAGED
+                            : load->status == CAIRN_NOTFOUND ? CAIRN_REASON_EVICTED
+                                                             : CAIRN_REASON_LATE;
+            share->reason_position = share->ask->point.position;
             return false;
         }
     }

@@ -19,8 +19,10 @@
 enum {
     SHARER_JOBS = 2,         /* copies on their way out                                               */
     SHARER_LOADS = 2,        /* and in                                                                */
+    SHARER_MARGIN_S = 60,    /* clocks of servers may differ by so much                                 */
     SHARER_KEYS_MAX = 512,   /* points that one request asks for                                      */
     SHARER_ASKS_MORE = 2,    /* questions beyond one a slot: of requests that are gone                 */
+    SHARER_FORGETS = 64,     /* namespaces that are to be forgotten in the store                        */
     SHARER_TRIES = 3,        /* points that are looked at before the store has nothing                 */
     SHARER_STATES_MAX = 64,  /* of one path                                                           */
     SHARER_KNOWN = 8192,     /* names that are known to be in the store                               */
@@ -69,7 +71,7 @@ typedef struct sharer_ask {
     cairn_shared_space space;
     uint32_t count; /* candidates, deepest first                                                          */
     sharer_candidate candidates[SHARER_KEYS_MAX];
-    char keys[SHARER_KEYS_MAX][CAIRN_KV_KEY_BYTES];
+    char keys[SHARER_KEYS_MAX + 1][CAIRN_KV_KEY_BYTES]; /* behind the candidates': that of the marker   */
     /* The answer. */
     cairn_status status;
     uint32_t found;           /* its candidate                                                          */
@@ -140,6 +142,8 @@ struct cairn_sharer {
     sharer_load loads[SHARER_LOADS];
     sharer_ask
         *asks; /* sharer_ask[count_asks]                                                               */
+    cairn_namespace forgets[SHARER_FORGETS];
+    uint32_t count_forgets;
     cairn_cache_shared_stats stats;
 };
 

@@ -451,8 +451,9 @@ bool cairn_sharer_noted(const cairn_sharer *sharer)
 
 bool cairn_sharer_sending(cairn_sharer *sharer)
 {
-    bool sending = false;
+    bool sending;
     (void)pthread_mutex_lock(&sharer->lock);
+    sending = sharer->count_forgets > 0;
     for (int i = 0; i < SHARER_JOBS; i++) {
         sending = sending || sharer->jobs[i].phase != SHARER_FREE;
     }

@@ -70,14 +70,25 @@ static bool point_serves(const sharer_ask *ask, const sharer_candidate *candidat
            (candidate->cut_digest == 0 || candidate->cut_digest == ask->point.cut_digest);
 }
 
+/* Was it written before its namespace was forgotten, as far as clocks agree? */
+static bool point_forgotten(const cairn_shared_point *point, uint64_t forgotten_s)
+{
+    return forgotten_s > 0 && point->created_s < UINT64_MAX - SHARER_MARGIN_S &&
+           (forgotten_s > UINT64_MAX - SHARER_MARGIN_S || point->created_s <= forgotten_s + SHARER_MARGIN_S);
+}
+
 static cairn_status ask_store(cairn_sharer *sharer, sharer_ask *ask, cairn_error *reterr)
 {
-    bool there[SHARER_KEYS_MAX];
+    bool there[SHARER_KEYS_MAX + 1];
+    uint64_t forgotten_s = 0;
     uint64_t begin_ns = cairn_clock_now_ns(cairn_clock_system());
     cairn_status status = cairn_shared_ask(sharer->shared, (const char(*)[CAIRN_KV_KEY_BYTES])ask->keys,
-                                           ask->count, ask->until_ns, there, reterr);
+                                           ask->count + 1, ask->until_ns, there, reterr);
     uint32_t tries = 0;
     ask->trip_ns = cairn_clock_now_ns(cairn_clock_system()) - begin_ns;
+    if (status == CAIRN_OK && there[ask->count]) {
+        status = cairn_shared_forgotten(sharer->shared, &ask->space, ask->until_ns, &forgotten_s, reterr);
+    }
     for (uint32_t i = 0; i < ask->count && status == CAIRN_OK && tries < SHARER_TRIES; i++) {
         if (!there[i]) {
             continue;
@@ -85,7 +96,8 @@ static cairn_status ask_store(cairn_sharer *sharer, sharer_ask *ask, cairn_error
         tries++;
         cairn_status got = cairn_shared_point_get(sharer->shared, &ask->space, ask->keys[i],
                                                   sharer->parts_room, ask->until_ns, &ask->point, reterr);
-        if (got == CAIRN_OK && point_serves(ask, &ask->candidates[i])) {
+        if (got == CAIRN_OK && point_serves(ask, &ask->candidates[i]) &&
+            !point_forgotten(&ask->point, forgotten_s)) {
             ask->found = i;
             got = point_take(sharer, ask, reterr);
             if (got == CAIRN_OK || ask->dearer) { /* a nearer one has fewer bytes, and saves less */

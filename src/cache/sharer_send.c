@@ -1,6 +1,8 @@
 /*
  * sharer_send - the sender's thread: jobs to the store, in the order in which they were handed over.
  */
+#include <string.h>
+
 #include "base/clock.h"
 #include "cache/sharer_internal.h"
 
@@ -46,6 +48,39 @@ static sharer_job *job_next(cairn_sharer *sharer)
     return next;
 }
 
+/* Forget one namespace in the store. False: the store doesn't take it now. The lock is held, but not meanwhile. */
+static bool forget_one(cairn_sharer *sharer)
+{
+    cairn_shared_space space;
+    cairn_namespace first = sharer->forgets[0];
+    (void)pthread_mutex_unlock(&sharer->lock);
+    uint64_t until_ns = cairn_clock_now_ns(cairn_clock_system()) + SEND_S * SECOND_NS;
+    cairn_status status = cairn_shared_space_get(sharer->shared, &first, &space, NULL);
+    if (status == CAIRN_OK) {
+        status = cairn_shared_forget(sharer->shared, &space, until_ns, NULL);
+    }
+    (void)pthread_mutex_lock(&sharer->lock);
+    if (status == CAIRN_OK) {
+        sharer->count_forgets--;
+        memmove(&sharer->forgets[0], &sharer->forgets[1], sharer->count_forgets * sizeof sharer->forgets[0]);
+        (void)pthread_cond_broadcast(&sharer->done);
+    }
+    return status == CAIRN_OK;
+}
+
+/* Until something is handed over; what is still to be forgotten is tried again each second. The lock is held. */
+static void sleep_until_wanted(cairn_sharer *sharer)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    if (sharer->count_forgets > 0) {
+        (void)pthread_cond_timedwait(&sharer->wake_sender, &sharer->lock, &until);
+    } else {
+        (void)pthread_cond_wait(&sharer->wake_sender, &sharer->lock);
+    }
+}
+
 void *cairn_sharer_sender(void *ctx)
 {
     cairn_sharer *sharer = ctx;
@@ -53,8 +88,11 @@ void *cairn_sharer_sender(void *ctx)
     (void)pthread_mutex_lock(&sharer->lock);
     while (!sharer->stop) {
         sharer_job *job = job_next(sharer);
+        if (sharer->count_forgets > 0 && forget_one(sharer)) {
+            continue;
+        }
         if (job == NULL) {
-            (void)pthread_cond_wait(&sharer->wake_sender, &sharer->lock);
+            sleep_until_wanted(sharer);
             continue;
         }
         job->phase = SHARER_RUNNING;

@@ -12,6 +12,7 @@
 
 static const uint8_t point_magic[8] = {0x43, 0x41, 0x49, 0x52, 0x4e, 0x0d, 0x0a, 0x1b};
 static const uint8_t point_label[8] = "pointkey";
+static const uint8_t marker_label[8] = "forgets:";
 #define PAYLOAD_BYTES_MAX (UINT64_C(1) << 40)
 
 static const uint8_t no_key[CAIRN_DIGEST_BYTES];
@@ -63,6 +64,20 @@ cairn_status cairn_shared_point_key(const cairn_shared_space *space, const cairn
     if (status == CAIRN_OK) {
         cairn_digest_hex(&digest, ret_key);
         (void)snprintf(ret_key + CAIRN_DIGEST_HEX - 1, CAIRN_KV_KEY_BYTES - CAIRN_DIGEST_HEX + 1, "/p");
+    }
+    return status;
+}
+
+cairn_status cairn_shared_marker_key(const cairn_shared_space *space, char ret_key[CAIRN_KV_KEY_BYTES])
+{
+    uint8_t identity[sizeof marker_label + CAIRN_NAMESPACE_BYTES];
+    memcpy(identity, marker_label, sizeof marker_label);
+    memcpy(identity + sizeof marker_label, space->shown.bytes, CAIRN_NAMESPACE_BYTES);
+    cairn_digest digest;
+    cairn_status status = cairn_digest_of(identity, sizeof identity, &digest);
+    if (status == CAIRN_OK) {
+        cairn_digest_hex(&digest, ret_key);
+        (void)snprintf(ret_key + CAIRN_DIGEST_HEX - 1, CAIRN_KV_KEY_BYTES - CAIRN_DIGEST_HEX + 1, "/f");
     }
     return status;
 }
@@ -153,6 +168,33 @@ cairn_status cairn_shared_point_write(const cairn_shared_space *space, const uin
     }
     return cairn_shared_tag(key, out, count, out + count);
 }
+
+/* --- markers -------------------------------------------------------------------------------------------------- */
+
+cairn_status cairn_shared_marker_write(const cairn_shared_space *space, const uint8_t *key,
+                                       uint64_t forgotten_s, uint8_t out[CAIRN_SHARED_MARKER_BYTES])
+{
+    uint8_t signed_bytes[CAIRN_NAMESPACE_BYTES + 8]; /* so that one namespace's marker is not another's */
+    memcpy(signed_bytes, space->shown.bytes, CAIRN_NAMESPACE_BYTES);
+    cairn_put64(signed_bytes + CAIRN_NAMESPACE_BYTES, forgotten_s);
+    cairn_put64(out, forgotten_s);
+    return cairn_shared_tag(key, signed_bytes, sizeof signed_bytes, out + 8);
+}
+
+cairn_status cairn_shared_marker_read(const cairn_shared_space *space, const uint8_t *key,
+                                      const uint8_t *bytes, size_t count, uint64_t *ret_forgotten_s)
+{
+    uint8_t expected[CAIRN_SHARED_MARKER_BYTES];
+    if (count != sizeof expected ||
+        cairn_shared_marker_write(space, key, cairn_get64(bytes), expected) != CAIRN_OK ||
+        memcmp(expected, bytes, sizeof expected) != 0) {
+        return CAIRN_CORRUPT;
+    }
+    *ret_forgotten_s = cairn_get64(bytes);
+    return CAIRN_OK;
+}
+
+/* --- points, read --------------------------------------------------------------------------------------------- */
 
 static void part_read(const uint8_t *at, cairn_shared_part *ret_part)
 {

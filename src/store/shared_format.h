@@ -27,7 +27,8 @@ enum {
     CAIRN_SHARED_TAG_BYTES = 16,   /* behind a head, and behind a point                                */
     CAIRN_SHARED_PARTS_MAX = 4096, /* of one point: the state, and two million tokens of rows          */
     CAIRN_SHARED_POINT_FIXED_BYTES = 112,
-    CAIRN_SHARED_PART_BYTES = 48
+    CAIRN_SHARED_PART_BYTES = 48,
+    CAIRN_SHARED_MARKER_BYTES = 8 + CAIRN_SHARED_TAG_BYTES
 };
 
 /* Whose paths: the store's key and what the namespace looks like under it. */
@@ -59,6 +60,8 @@ typedef struct cairn_shared_point {
 CAIRN_MUST_CHECK cairn_status cairn_shared_point_key(const cairn_shared_space *space,
                                                      const cairn_path_digest *path, uint32_t position,
                                                      uint8_t provenance, char ret_key[CAIRN_KV_KEY_BYTES]);
+CAIRN_MUST_CHECK cairn_status cairn_shared_marker_key(const cairn_shared_space *space,
+                                                      char ret_key[CAIRN_KV_KEY_BYTES]);
 void cairn_shared_head_key(const char *name, char ret_key[CAIRN_KV_KEY_BYTES]);
 /* check is the head's check of the piece, uint8_t[16]. */
 void cairn_shared_piece_key(const char *name, uint32_t index, const uint8_t *check,
@@ -83,6 +86,15 @@ size_t cairn_shared_point_bytes(uint32_t count_parts);
 /* Write a point into uint8_t[cairn_shared_point_bytes(count_parts)]. Errors: CAIRN_NOMEM. */
 CAIRN_MUST_CHECK cairn_status cairn_shared_point_write(const cairn_shared_space *space, const uint8_t *key,
                                                        const cairn_shared_point *point, uint8_t *out);
+
+/* A marker: points of the space written at or before that second are forgotten. Errors: CAIRN_NOMEM. */
+CAIRN_MUST_CHECK cairn_status cairn_shared_marker_write(const cairn_shared_space *space, const uint8_t *key,
+                                                        uint64_t forgotten_s,
+                                                        uint8_t out[CAIRN_SHARED_MARKER_BYTES]);
+/* Errors: CAIRN_CORRUPT. */
+CAIRN_MUST_CHECK cairn_status cairn_shared_marker_read(const cairn_shared_space *space, const uint8_t *key,
+                                                       const uint8_t *bytes, size_t count,
+                                                       uint64_t *ret_forgotten_s);
 
 /*
  * Read a point, checking every field.

@@ -127,6 +127,25 @@ out:
     return status;
 }
 
+cairn_status cairn_shared_forgotten(cairn_shared *shared, const cairn_shared_space *space, uint64_t until_ns,
+                                    uint64_t *ret_forgotten_s, cairn_error *reterr)
+{
+    uint8_t bytes[CAIRN_SHARED_MARKER_BYTES];
+    cairn_kv_item item = {.bytes = bytes, .room_bytes = sizeof bytes};
+    cairn_status status = cairn_shared_marker_key(space, item.key);
+    if (status == CAIRN_OK) {
+        status = batch_get(shared, &item, 1, until_ns, reterr);
+    }
+    if (status != CAIRN_OK || item.status == CAIRN_NOTFOUND) {
+        return status != CAIRN_OK ? status : CAIRN_NOTFOUND;
+    }
+    if (item.status != CAIRN_OK || cairn_shared_marker_read(space, cairn_shared_key(shared), bytes,
+                                                            item.size_bytes, ret_forgotten_s) != CAIRN_OK) {
+        *ret_forgotten_s = UINT64_MAX;
+    }
+    return CAIRN_OK;
+}
+
 /* --- heads ---------------------------------------------------------------------------------------------------- */
 
 /* Is this the head that the part's name speaks of? */

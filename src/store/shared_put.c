@@ -200,6 +200,21 @@ out:
     return status;
 }
 
+cairn_status cairn_shared_forget(cairn_shared *shared, const cairn_shared_space *space, uint64_t until_ns,
+                                 cairn_error *reterr)
+{
+    uint8_t bytes[CAIRN_SHARED_MARKER_BYTES];
+    cairn_kv_item item = {.bytes = bytes, .size_bytes = sizeof bytes};
+    int64_t now_s = cairn_clock_wall_seconds(cairn_clock_system());
+    cairn_status status =
+        cairn_shared_marker_write(space, cairn_shared_key(shared), now_s > 0 ? (uint64_t)now_s : 0, bytes);
+    if (status == CAIRN_OK) {
+        status = cairn_shared_marker_key(space, item.key);
+    }
+    return status == CAIRN_OK ? batch_put(shared, &item, 1, until_ns, reterr)
+                              : cairn_error_set(reterr, status, where_put, NULL);
+}
+
 cairn_status cairn_shared_point_put(cairn_shared *shared, const cairn_shared_space *space,
                                     const cairn_shared_point *point, uint64_t until_ns, cairn_error *reterr)
 {

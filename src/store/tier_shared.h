@@ -101,6 +101,14 @@ CAIRN_MUST_CHECK cairn_status cairn_shared_point_get(cairn_shared *shared, const
                                                      const char *key, uint32_t parts_room, uint64_t until_ns,
                                                      cairn_shared_point *ret_point, cairn_error *reterr);
 
+/*
+ * When was the space forgotten last? After a damaged marker nothing is believed: UINT64_MAX.
+ * Errors  CAIRN_NOTFOUND: never
+ */
+CAIRN_MUST_CHECK cairn_status cairn_shared_forgotten(cairn_shared *shared, const cairn_shared_space *space,
+                                                     uint64_t until_ns, uint64_t *ret_forgotten_s,
+                                                     cairn_error *reterr);
+
 /* Remove a point that names what isn't there any more. Best effort. */
 void cairn_shared_point_drop(cairn_shared *shared, const char *key, uint64_t until_ns);
 
@@ -142,6 +150,10 @@ CAIRN_MUST_CHECK cairn_status cairn_shared_put(cairn_shared *shared, const cairn
 CAIRN_MUST_CHECK cairn_status cairn_shared_point_put(cairn_shared *shared, const cairn_shared_space *space,
                                                      const cairn_shared_point *point, uint64_t until_ns,
                                                      cairn_error *reterr);
+
+/* From now on nobody uses the points that a space has so far. Their bytes go when their time has come. */
+CAIRN_MUST_CHECK cairn_status cairn_shared_forget(cairn_shared *shared, const cairn_shared_space *space,
+                                                  uint64_t until_ns, cairn_error *reterr);
 
 void cairn_shared_stats_get(cairn_shared *shared, cairn_shared_stats *ret_stats);
 

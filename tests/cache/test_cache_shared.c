@@ -212,6 +212,7 @@ static void store_that_does_not_answer_is_waited_for_until_the_deadline(void **s
     assert_int_equal(other_asks(&p, &o), CAIRN_SOURCE_NONE);
     cairn_cache_shared_stats stats = stats_of(&p.b);
     assert_true(stats.asked == 1 && stats.found == 0 && (stats.timeouts == 1 || stats.late == 1));
+    assert_int_equal(o.record.reason, CAIRN_REASON_LATE);
     /* Soon after that it isn't even asked. */
     talk other;
     talk_usual(&other, 50);
@@ -515,6 +516,8 @@ static void what_is_read_faster_is_read(void **state)
     assert_int_equal(other_asks(&p, &o), CAIRN_SOURCE_NONE);
     cairn_cache_shared_stats stats = stats_of(&p.b);
     assert_true(stats.dearer == 1 && stats.fetched == 0);
+    assert_int_equal(o.record.reason, CAIRN_REASON_DEARER);
+    assert_true(o.record.reason_position + 8 >= p.read);
     pair_close(&p);
 }
 
@@ -532,6 +535,35 @@ static void asks_end(shared_world *s)
         }
         (void)pthread_mutex_unlock(&sharer->lock);
     }
+}
+
+/* One tenant is forgotten on one server: on no other server anything of it is found, and another tenant's is. */
+static void forgotten_namespace_is_forgotten_for_all_servers(void **state)
+{
+    (void)state;
+    pair p;
+    outcome o;
+    pair_open(&p, NULL);
+    shared_open(&p.a);
+    shared_open(&p.b);
+    talk_usual(&p.t, 1);
+    rendered r;
+    render(&r, &p.t, CAIRN_RESUME_EXACT);
+    for (uint8_t tenant = 0; tenant < 2; tenant++) {
+        r.prompt.space.bytes[0] = tenant;
+        ask_and_compare(&p.a.w, &r, 3, &o);
+        send_all(&p.a);
+    }
+    cairn_namespace space = {{0}};
+    assert_ok(cairn_cache_forget(p.a.w.cache, &space, NULL));
+    send_all(&p.a);
+    for (uint8_t tenant = 0; tenant < 2; tenant++) {
+        r.prompt.space.bytes[0] = tenant;
+        ask_and_compare(&p.b.w, &r, 3, &o);
+        assert_int_equal(o.record.source, tenant == 0 ? CAIRN_SOURCE_NONE : CAIRN_SOURCE_SHARED);
+    }
+    rendered_release(&r);
+    pair_close(&p);
 }
 
 static void request_that_is_stopped_while_it_waits_leaves_no_trace(void **state)
@@ -643,6 +675,7 @@ int main(void)
         cmocka_unit_test(equal_prompt_of_another_namespace_takes_the_path_of_an_unknown_one),
         cmocka_unit_test(keys_and_sizes_show_no_token),
         cmocka_unit_test(what_is_read_faster_is_read),
+        cmocka_unit_test(forgotten_namespace_is_forgotten_for_all_servers),
         cmocka_unit_test(request_that_is_stopped_while_it_waits_leaves_no_trace),
         cmocka_unit_test(random_fleets_give_exact_answers),
         cmocka_unit_test(url_that_means_nothing_is_refused),
