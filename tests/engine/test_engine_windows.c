@@ -9,7 +9,8 @@
 #include "engine/synth_support.h"
 #include "test_support.h"
 
-enum { CONTEXT = 1536, BATCH = 64, TOKENS = 1400, COLD = 2, WINDOW = 128 };
+/* The ring has 2 * WINDOW + BATCH cells, rounded up to 512: right behind FAR it comes round. */
+enum { CONTEXT = 1024, BATCH = 64, TOKENS = 940, COLD = 2, WINDOW = 128, FAR = 512 };
 
 typedef struct rig {
     cairn_engine *engine;
@@ -31,7 +32,7 @@ static cairn_llama_options usual(const char *arch)
     cairn_llama_options o;
     cairn_llama_defaults(&o);
     (void)snprintf(name, sizeof name, "%s.gguf", arch);
-    o.model.path = synth_test_make(arch, "tiny", 1, name);
+    o.model.path = synth_test_path(name); /* made by set_up */
     o.slots = 3;
     o.slot_tokens_max = CONTEXT;
     o.batch_tokens_max = BATCH;
@@ -143,7 +144,7 @@ static void window_is_put_back_bit_for_bit(const char *arch)
     const cairn_engine_ops *ops = r.engine->ops;
     assert_int_equal(r.engine->info.trim, CAIRN_TRIM_WINDOW);
     /* what is read after the ring has come round twice, from states on both sides of it */
-    static const uint32_t points[] = {192, 1024};
+    static const uint32_t points[] = {192, FAR};
     for (uint32_t i = 0; i < sizeof points / sizeof points[0]; i++) {
         uint32_t n = points[i], end = n + 150;
         read_cold(&r, r.tokens, end);
@@ -177,7 +178,7 @@ static void order_of_cells_shows_in_the_bits(const char *arch)
     rig r;
     cairn_llama_options o = usual(arch);
     start(&r, &o);
-    uint32_t n = 1024, differ = 0;
+    uint32_t n = FAR, differ = 0;
     float largest = 0;
     for (uint32_t end = n + 10; end < n + 100; end += 30) {
         r.engine->ops->reset(r.engine, COLD);
@@ -203,31 +204,31 @@ static void gate_opens_only_while_nothing_needed_is_overwritten(const char *arch
     cairn_llama_options o = usual(arch);
     start(&r, &o);
     const cairn_engine_ops *ops = r.engine->ops;
-    (void)read_to(&r, 0, r.tokens, 1024, true);
-    assert_true(ops->can_trim(r.engine, 0, 1024));
-    assert_false(ops->can_trim(r.engine, 0, 1023)); /* its window begins one row before what is left */
-    assert_false(ops->can_trim(r.engine, 0, 640));
+    (void)read_to(&r, 0, r.tokens, FAR, true);
+    assert_true(ops->can_trim(r.engine, 0, FAR));
+    assert_false(ops->can_trim(r.engine, 0, FAR - 1)); /* its window begins one row before what is left */
+    assert_false(ops->can_trim(r.engine, 0, FAR - 384));
     assert_true(ops->can_trim(r.engine, 0, 0));
     /* An answer is written: back to its beginning, and to any place in it. */
-    (void)write_to(&r, 0, r.tokens, 1074);
-    assert_true(ops->can_trim(r.engine, 0, 1024) && ops->can_trim(r.engine, 0, 1040));
-    assert_ok(ops->trim(r.engine, 0, 1024, NULL));
-    read_cold(&r, r.tokens, 1100);
-    assert_true(same(&r, read_to(&r, 0, r.tokens, 1100, true)));
+    (void)write_to(&r, 0, r.tokens, FAR + 50);
+    assert_true(ops->can_trim(r.engine, 0, FAR) && ops->can_trim(r.engine, 0, FAR + 16));
+    assert_ok(ops->trim(r.engine, 0, FAR, NULL));
+    read_cold(&r, r.tokens, FAR + 76);
+    assert_true(same(&r, read_to(&r, 0, r.tokens, FAR + 76, true)));
     /* One so long that it comes round the ring: never again. */
-    (void)write_to(&r, 0, r.tokens, 1100 + 2 * WINDOW + BATCH + 8);
-    assert_false(ops->can_trim(r.engine, 0, 1100));
-    assert_false(ops->can_trim(r.engine, 0, 1200));
+    (void)write_to(&r, 0, r.tokens, FAR + 76 + 2 * WINDOW + BATCH + 8);
+    assert_false(ops->can_trim(r.engine, 0, FAR + 76));
+    assert_false(ops->can_trim(r.engine, 0, FAR + 176));
     /* A cut that the gate forbids leaves a slot that wants a state, and refuses to go on without. */
-    assert_ok(ops->trim(r.engine, 0, 1088, NULL));
+    assert_ok(ops->trim(r.engine, 0, FAR + 64, NULL));
     assert_int_equal(ops->state_size(r.engine, 0), 0);
-    cairn_piece piece = {.slot = 0, .begin = 1088, .tokens = r.tokens, .count = 1};
+    cairn_piece piece = {.slot = 0, .begin = FAR + 64, .tokens = r.tokens, .count = 1};
     assert_status(ops->decode(r.engine, &piece, 1, NULL), CAIRN_ENGINE);
     /* A cut behind the slot's end fails, and costs that slot alone. */
-    (void)read_to(&r, 1, r.tokens, 1100, true);
-    assert_status(ops->trim(r.engine, 0, 1400, NULL), CAIRN_INVALID);
+    (void)read_to(&r, 1, r.tokens, FAR + 76, true);
+    assert_status(ops->trim(r.engine, 0, FAR + 376, NULL), CAIRN_INVALID);
     assert_int_equal(ops->length(r.engine, 0), 0);
-    assert_int_equal(ops->length(r.engine, 1), 1100);
+    assert_int_equal(ops->length(r.engine, 1), FAR + 76);
     assert_true(ops->state_size(r.engine, 1) > 0);
     stop(&r);
 }
@@ -333,6 +334,11 @@ static int set_up(void **unused)
 {
     (void)unused;
     synth_test_quiet(true);
+    for (uint32_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "%s.gguf", archs[i]);
+        (void)synth_test_make(archs[i], "tiny", 1, name);
+    }
     return 0;
 }
 
