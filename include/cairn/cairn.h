@@ -50,6 +50,7 @@ typedef struct cairn_cache_disk {
     uint64_t bytes_max;         /* of all files                                                         */
     uint64_t written_day_bytes; /* written in a day; 0: no limit                                        */
     const uint8_t *key;         /* uint8_t[32]: encrypt what is written; NULL: don't. Copied            */
+    const uint8_t *secret;      /* uint8_t[32] to keep as dir/namespace.key when it is gone; NULL: none */
     void *io;                   /* a file table (src/base/io.h) for tests; NULL: the machine's files    */
 } cairn_cache_disk;
 

@@ -88,10 +88,14 @@ cairn_status cairn_keeper_new(cairn_cache *cache, const cairn_cache_disk *option
                                    .bytes_max = options->bytes_max,
                                    .written_day_bytes = options->written_day_bytes,
                                    .key = options->key,
+                                   .secret = options->secret,
                                    .index_in_memory = options->io != NULL};
         memcpy(disk.fingerprint, cache->engine->info.fingerprint, sizeof disk.fingerprint);
         cairn_io *io = options->io != NULL ? options->io : cairn_io_posix();
         status = cairn_disk_open(cairn_mem_default(), io, &disk, &keeper->disk, reterr);
+    }
+    if (status == CAIRN_OK && cairn_disk_trouble(keeper->disk, &keeper->last_error) != CAIRN_OK) {
+        keeper->failures = 1; /* told once, as any; writing is tried all the same */
     }
     if (status == CAIRN_OK) {
         unsigned others = cairn_machine_processors() - 1;

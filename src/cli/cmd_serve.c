@@ -171,6 +171,7 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
                              .key = p->disk.encrypted ? p->disk.key : NULL};
     p->disk.on = p->disk.on && !cache.off;
     cairn_disk_plan_secret(&p->disk, &p->log);
+    disk.secret = p->disk.has_secret ? p->disk.secret : NULL;
     if (p->disk.on)
         cache.disk = &disk;
     p->shared.on = p->shared.on && !cache.off;

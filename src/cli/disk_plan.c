@@ -226,6 +226,10 @@ void cairn_disk_plan_secret(cairn_disk_plan *plan, cairn_log *log)
     plan->has_secret = status == CAIRN_OK;
     if (status != CAIRN_OK)
         cairn_log_error(log, CAIRN_LOG_LEVEL_WARN, "disk", &error);
+    /* None is there and none can be written now: the cache writes it when it can. */
+    cairn_io_stat there;
+    if (status != CAIRN_OK && cairn_io_stat_path(cairn_io_posix(), path, &there, NULL) == CAIRN_NOTFOUND)
+        plan->has_secret = getrandom(plan->secret, CAIRN_DISK_PLAN_KEY, 0) == CAIRN_DISK_PLAN_KEY;
     struct stat facts;
     if (stat(plan->dir, &facts) == 0 && (facts.st_mode & 077) != 0) {
         CAIRN_LOG(log, WARN, "disk",

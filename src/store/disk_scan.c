@@ -153,6 +153,7 @@ static cairn_status folder_scan(cairn_disk *disk, const char *folder, const char
 cairn_status cairn_disk_scan(cairn_disk *disk, bool all, cairn_error *reterr)
 {
     cairn_status status = CAIRN_OK;
+    cairn_disk_secret_keep(disk);
     for (int i = 0; i < DISK_FOLDERS && status == CAIRN_OK; i++) {
         char folder[3], path[DISK_PATH_BYTES];
         cairn_io_stat stat;

@@ -136,6 +136,36 @@ static cairn_status folders_make(cairn_disk *disk, cairn_error *reterr)
     return status;
 }
 
+void cairn_disk_secret_keep(cairn_disk *disk)
+{
+    char path[DISK_PATH_BYTES];
+    cairn_io_stat stat;
+    if (disk->has_secret && !disk->read_only && cairn_disk_path(disk, "namespace.key", NULL, path) &&
+        cairn_io_stat_path(disk->io, path, &stat, NULL) == CAIRN_NOTFOUND) {
+        (void)!cairn_io_write_file(disk->io, path, disk->secret, sizeof disk->secret, NULL);
+    }
+}
+
+/* Make the directory ready. What stands in the way now may be gone later, unless it is a file. */
+static cairn_status directory_prepare(cairn_disk *disk, cairn_error *reterr)
+{
+    cairn_io_stat stat;
+    cairn_status status = folders_make(disk, &disk->trouble);
+    if (status == CAIRN_OK) {
+        disk->trouble = (cairn_error){0};
+        return status;
+    }
+    bool a_file =
+        cairn_io_stat_path(disk->io, disk->dir, &stat, NULL) == CAIRN_OK && stat.kind != CAIRN_IO_KIND_FOLDER;
+    if (!a_file && status != CAIRN_NOMEM && status != CAIRN_INVALID) {
+        return CAIRN_OK;
+    }
+    if (reterr != NULL) {
+        *reterr = disk->trouble;
+    }
+    return status;
+}
+
 cairn_status cairn_disk_open(const cairn_mem *mem, cairn_io *io, const cairn_disk_options *options,
                              cairn_disk **ret_disk, cairn_error *reterr)
 {
@@ -154,6 +184,10 @@ cairn_status cairn_disk_open(const cairn_mem *mem, cairn_io *io, const cairn_dis
         memcpy(disk->key, options->key, sizeof disk->key);
         disk->encrypted = true;
     }
+    if (options->secret != NULL) {
+        memcpy(disk->secret, options->secret, sizeof disk->secret);
+        disk->has_secret = true;
+    }
     (void)pthread_mutex_init(&disk->lock, NULL);
     cairn_status status = CAIRN_NOMEM;
     disk->dir = cairn_mem_str_dup(mem, options->dir);
@@ -162,7 +196,7 @@ cairn_status cairn_disk_open(const cairn_mem *mem, cairn_io *io, const cairn_dis
         status = cairn_error_set(reterr, CAIRN_NOMEM, "store/disk: open", NULL);
         goto failed;
     }
-    status = disk->read_only ? CAIRN_OK : folders_make(disk, reterr);
+    status = disk->read_only ? CAIRN_OK : directory_prepare(disk, reterr);
     if (status != CAIRN_OK) {
         goto failed;
     }
@@ -183,6 +217,14 @@ failed:
     return status;
 }
 
+cairn_status cairn_disk_trouble(const cairn_disk *disk, cairn_error *reterr)
+{
+    if (disk->trouble.status != CAIRN_OK && reterr != NULL) {
+        *reterr = disk->trouble;
+    }
+    return disk->trouble.status;
+}
+
 void cairn_disk_close(cairn_disk *disk)
 {
     if (disk == NULL) {
@@ -192,6 +234,7 @@ void cairn_disk_close(cairn_disk *disk)
     cairn_mem_array_release(disk->mem, disk->pins, CAIRN_DISK_PINS_MAX, sizeof *disk->pins);
     cairn_mem_str_release(disk->mem, disk->dir);
     OPENSSL_cleanse(disk->key, sizeof disk->key);
+    OPENSSL_cleanse(disk->secret, sizeof disk->secret);
     (void)pthread_mutex_destroy(&disk->lock);
     cairn_mem_release(disk->mem, disk, sizeof *disk);
 }
@@ -297,6 +340,7 @@ static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_b
     cairn_status status = cairn_io_open(disk->io, tmp, flags, &file, reterr);
     if (status == CAIRN_NOTFOUND &&
         folders_make(disk, NULL) == CAIRN_OK) { /* removed while running: made again */
+        cairn_disk_secret_keep(disk);
         status = cairn_io_open(disk->io, tmp, flags, &file, reterr);
     }
     if (status != CAIRN_OK) {

@@ -6,6 +6,7 @@
  *     tmp/               being written; older leftovers are removed at open
  *     bad/               set aside: damaged, truncated, of another format version
  *     index.N.db         a cache of all that, one for each process that uses DIR
+ *     namespace.key      written again when it is gone while a server runs that knows it
  *
  * A file is found by the digests of a prompt's path: no token is stored. Several processes, also on several
  * hosts, may share DIR: files are written under a temporary name and renamed, equal blobs have equal names, and a
@@ -34,7 +35,9 @@ typedef struct cairn_disk_options {
     uint64_t bytes_max;         /* of all blob files                                                 */
     uint64_t written_day_bytes; /* 0: no limit                                                       */
     uint8_t fingerprint[CAIRN_FINGERPRINT_BYTES];
-    const uint8_t *key;       /* uint8_t[CAIRN_DISK_KEY_BYTES]: encrypt; NULL: don't. Copied       */
+    const uint8_t *key; /* uint8_t[CAIRN_DISK_KEY_BYTES]: encrypt; NULL: don't. Copied       */
+    const uint8_t
+        *secret; /* uint8_t[CAIRN_DISK_KEY_BYTES] that dir/namespace.key is to hold; NULL: none. Copied */
     bool index_in_memory;     /* no SQLite file: scan everything at open                           */
     bool read_only;           /* find and get only: nothing in DIR is changed                      */
     const cairn_clock *clock; /* NULL: the system's                                             */
@@ -53,12 +56,17 @@ typedef struct cairn_disk_stats {
 } cairn_disk_stats;
 
 /*
- * Open a directory, making it if it is not there. Does not scan it (cairn_disk_scan does).
- * Errors  CAIRN_IO, CAIRN_NOSPACE, CAIRN_NOMEM; the caller goes on without a disk tier
+ * Open a directory, making it if it is not there. Does not scan it (cairn_disk_scan does). One that can't be written or
+ * made now (read-only, full, not mounted yet) is opened all the same, see cairn_disk_trouble: what it holds is read, and
+ * puts fail until they don't.
+ * Errors  CAIRN_IO (it is no directory), CAIRN_NOMEM; the caller goes on without a disk tier
  */
 CAIRN_MUST_CHECK cairn_status cairn_disk_open(const cairn_mem *mem, cairn_io *io,
                                               const cairn_disk_options *options, cairn_disk **ret_disk,
                                               cairn_error *reterr);
+/* Why the directory could not be made ready for writing when it was opened; CAIRN_OK: it could. */
+cairn_status cairn_disk_trouble(const cairn_disk *disk, cairn_error *reterr);
+
 /* NULL is allowed. Nothing else may be running. */
 void cairn_disk_close(cairn_disk *disk);
 

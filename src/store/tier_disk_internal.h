@@ -21,6 +21,9 @@ struct cairn_disk {
     uint64_t written_day_bytes;
     uint8_t fingerprint[CAIRN_FINGERPRINT_BYTES];
     uint8_t key[CAIRN_DISK_KEY_BYTES];
+    uint8_t secret[CAIRN_DISK_KEY_BYTES];
+    bool has_secret;
+    cairn_error trouble; /* of opening */
     bool encrypted;
     bool read_only;
     int table; /* index.<table>.db is ours alone; -1: none. Names of our temporary files begin with it */
@@ -75,6 +78,9 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_day_allows(cairn_disk *disk, uint64_t n
 CAIRN_MUST_CHECK cairn_status cairn_disk_day_add(cairn_disk *disk, uint64_t now_s, uint64_t bytes,
                                                  cairn_error *reterr);
 uint64_t cairn_disk_day_bytes(cairn_disk *disk);
+
+/* Write namespace.key again when it is gone and DIR is there. */
+void cairn_disk_secret_keep(cairn_disk *disk);
 
 /* Add to one of disk->stats. */
 void cairn_disk_count(cairn_disk *disk, uint64_t *counter, uint64_t by);

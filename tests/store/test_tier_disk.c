@@ -285,6 +285,96 @@ static void directory_removed_while_running_is_made_again(void **state)
     cairn_io_memory_free(memory);
 }
 
+static void secret_of_the_namespaces_is_written_again_when_it_is_gone(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
+    cairn_io *io = cairn_io_memory_io(memory);
+    const uint8_t secret[CAIRN_DISK_KEY_BYTES] = {3, 1, 4};
+    cairn_disk_options options = {
+        .dir = "/store", .bytes_max = 1 << 24, .secret = secret, .index_in_memory = true};
+    cairn_disk *disk = NULL;
+    char name[CAIRN_BLOB_NAME_BYTES];
+    cairn_buf bytes;
+    cairn_buf_init(&bytes, cairn_mem_default(), 4096);
+    assert_ok(cairn_disk_open(cairn_mem_default(), io, &options, &disk, NULL));
+    assert_ok(cairn_disk_scan(disk, false, NULL));
+    assert_ok(cairn_io_rename(io, "/store", "/gone", NULL));
+    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
+    assert_ok(cairn_io_read_file(io, "/store/namespace.key", &bytes, NULL));
+    assert_int_equal(bytes.len_bytes, sizeof secret);
+    assert_memory_equal(bytes.bytes, secret, sizeof secret);
+    assert_ok(cairn_io_unlink(io, "/store/namespace.key", NULL));
+    assert_ok(cairn_disk_scan(disk, false, NULL));
+    assert_ok(cairn_io_stat_path(io, "/store/namespace.key", &(cairn_io_stat){0}, NULL));
+    assert_ok(cairn_io_write_file(io, "/store/namespace.key", "another", 7, NULL));
+    assert_ok(cairn_disk_scan(disk, false, NULL)); /* somebody else's is left alone */
+    cairn_buf_reset(&bytes);
+    assert_ok(cairn_io_read_file(io, "/store/namespace.key", &bytes, NULL));
+    assert_int_equal(bytes.len_bytes, 7);
+    cairn_buf_release(&bytes);
+    cairn_disk_close(disk);
+    cairn_io_memory_free(memory);
+}
+
+/* As a read-only file system is: nothing can be made or written while `frozen`. */
+static bool frozen;
+static cairn_io thawed;
+
+static cairn_status frozen_open(cairn_io *self, const char *path, unsigned flags, cairn_file **ret_file,
+                                cairn_error *reterr)
+{
+    return frozen && (flags & CAIRN_IO_WRITE) != 0
+               ? cairn_error_set(reterr, CAIRN_IO, "frozen", "read-only file system")
+               : thawed.open(self, path, flags, ret_file, reterr);
+}
+
+static cairn_status frozen_mkdir(cairn_io *self, const char *path, cairn_error *reterr)
+{
+    return frozen ? cairn_error_set(reterr, CAIRN_IO, "frozen", "read-only file system")
+                  : thawed.mkdir(self, path, reterr);
+}
+
+static void directory_that_is_read_only_at_the_start_is_read_and_written_when_it_can_be(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
+    cairn_io *io = cairn_io_memory_io(memory);
+    cairn_disk *disk = NULL;
+    char name[CAIRN_BLOB_NAME_BYTES];
+    cairn_disk_found found[4];
+    thawed = *io;
+    io->open = frozen_open;
+    io->mkdir = frozen_mkdir;
+    for (int with_blobs = 1; with_blobs >= 0; with_blobs--) {
+        frozen = false;
+        if (with_blobs) {
+            assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
+            assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
+            cairn_disk_close(disk);
+            assert_ok(cairn_io_rmdir(io, "/store/tmp", NULL)); /* so that something has to be made */
+        } else {
+            assert_ok(cairn_io_rename(io, "/store", "/elsewhere", NULL));
+        }
+        frozen = true;
+        cairn_error error = {0};
+        assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
+        assert_status(cairn_disk_trouble(disk, &error), CAIRN_IO);
+        assert_status(error.status, CAIRN_IO);
+        assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), with_blobs);
+        if (with_blobs) {
+            assert_ok(support_get(disk, &found[0].row));
+        }
+        assert_status(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 400, 400, 700, 1, name),
+                      CAIRN_IO);
+        frozen = false;
+        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 400, 400, 700, 1, name));
+        assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), with_blobs + 1);
+        cairn_disk_close(disk);
+    }
+    cairn_io_memory_free(memory);
+}
+
 static void full_disk_is_said_and_the_rest_stays(void **state)
 {
     (void)state;
@@ -317,6 +407,8 @@ int main(void)
         cmocka_unit_test(blob_is_whole_or_absent_wherever_power_is_lost),
         cmocka_unit_test(directory_removed_while_running_is_made_again),
         cmocka_unit_test(full_disk_is_said_and_the_rest_stays),
+        cmocka_unit_test(secret_of_the_namespaces_is_written_again_when_it_is_gone),
+        cmocka_unit_test(directory_that_is_read_only_at_the_start_is_read_and_written_when_it_can_be),
     };
     return cmocka_run_group_tests(tests, make_paths, NULL);
 }
