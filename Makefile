@@ -8,6 +8,7 @@ MODEL ?=
 PORT ?= 8080
 TESTS ?=
 ARGS ?=
+DURATION ?= 600
 PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -18,7 +19,7 @@ SELECT = $(if $(TESTS),-R '$(TESTS)')
 export MODEL PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help architectures setup setup-build build build-release demo run test bench bench-peers results test-asan test-tsan test-fresh test-deb install uninstall deb reference format format-check tidy clean screenshots
+.PHONY: help architectures setup setup-build build build-release demo run test bench bench-peers results test-asan test-tsan test-agents load test-fresh test-deb install uninstall deb reference format format-check tidy clean screenshots
 
 help:
 	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
@@ -32,6 +33,8 @@ help:
 	@echo 'make architectures   run every architecture that can be made; the table is in docs/results'
 	@echo 'make test-asan    all tests with address and undefined behaviour sanitizers'
 	@echo 'make test-tsan    all tests with the thread sanitizer'
+	@echo 'make test-agents  real coding agents from npm against the server (1 GB to install, minutes)'
+	@echo 'make load         mixed traffic of 8 clients for DURATION=600 seconds: no error, no leak, time between tokens'
 	@echo 'make screenshots  pictures of the page into docs/images (needs chromium)'
 	@echo 'make reference    docs/reference and docs/comparison.md, from headers, --help and docs/results'
 	@echo 'make test-fresh   demo and test in a minimal Debian 12 made for it (needs root and debootstrap)'
@@ -81,6 +84,14 @@ run: build-release
 
 test: build
 	@ctest --test-dir build/dev --output-on-failure -j 2 $(SELECT)
+
+test-agents: build
+	@TESTS='$(TESTS)' tools/test-agents
+
+load: build
+	@mkdir -p build/dev/load && build/dev/bin/cairn model synth -o build/dev/load/model.gguf >/dev/null
+	@CAIRN_TEST_PROGRAM=$(CURDIR)/build/dev/bin/cairn CAIRN_TEST_MODEL=$(CURDIR)/build/dev/load/model.gguf \
+		DURATION=$(DURATION) node tests/load/load.mjs
 
 results: build
 	@build/dev/bin/cairn simulate traces/*.jsonl.zst --scenario all --report docs/results

@@ -244,10 +244,19 @@ static bool completion_holds(const json_t *request, const json_t *when)
     return true;
 }
 
+/* The last one that is not the system's: some clients put reminders behind what the user said. */
+static const json_t *last_message(const json_t *messages)
+{
+    size_t i = json_array_size(messages);
+    while (i > 1 && is_system(json_array_get(messages, i - 1)))
+        i--;
+    return i > 0 ? json_array_get(messages, i - 1) : NULL;
+}
+
 static bool condition_holds(const json_t *request, const char *key, const json_t *value)
 {
     const json_t *messages = json_object_get(request, "messages"), *tools = json_object_get(request, "tools");
-    const json_t *last = json_array_get(messages, json_array_size(messages) - 1);
+    const json_t *last = last_message(messages);
     if (strcmp(key, "last") == 0)
         return message_holds(last, json_string_value(value));
     if (strcmp(key, "role") == 0)
@@ -288,8 +297,32 @@ static bool take_turn(line *l)
 
 /* --- tokens ------------------------------------------------------------------------------------------------------ */
 
-/* {"role":"assistant",...}; arguments are spaced as models write them. */
-static json_t *message_of(const json_t *answer)
+/*
+ * A call's arguments as models write them: spaced. `plain`: true, false and null as texts, for templates that print what
+ * is no text in Python's spelling, which their own parser doesn't read.
+ */
+static char *arguments_text(const json_t *call, bool plain)
+{
+    json_t *copy = json_deep_copy(json_object_get(call, "arguments"));
+    if (copy == NULL)
+        copy = json_object();
+    const char *key;
+    json_t *value;
+    json_object_foreach(copy, key, value)
+    {
+        if (plain && (json_is_boolean(value) || json_is_null(value)))
+            json_object_set_new(copy, key,
+                                json_string(json_is_true(value)    ? "true"
+                                            : json_is_false(value) ? "false"
+                                                                   : "null"));
+    }
+    char *text = json_dumps(copy, 0);
+    json_decref(copy);
+    return text;
+}
+
+/* {"role":"assistant",...} */
+static json_t *message_of(const json_t *answer, bool plain)
 {
     json_t *message = json_pack("{s:s, s:s}", "role", "assistant", "content", text_at(answer, "text"));
     const json_t *reasoning = json_object_get(answer, "reasoning"), *calls = json_object_get(answer, "calls");
@@ -297,21 +330,57 @@ static json_t *message_of(const json_t *answer)
         json_object_set(message, "reasoning_content", (json_t *)reasoning);
     json_t *list = json_array();
     for (size_t i = 0; i < json_array_size(calls); i++) {
-        const json_t *call = json_array_get(calls, i), *given = json_object_get(call, "arguments");
-        json_t *arguments = given != NULL ? json_incref((json_t *)given) : json_object();
-        char *text = json_dumps(arguments, 0);
-        char id[32];
+        const json_t *call = json_array_get(calls, i);
+        char *arguments = arguments_text(call, plain), id[32];
         (void)snprintf(id, sizeof id, "call_%zu", i);
         json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", id, "type", "function",
                                               "function", "name", text_at(call, "name"), "arguments",
-                                              text != NULL ? text : "{}"));
-        free(text);
-        json_decref(arguments);
+                                              arguments != NULL ? arguments : "{}"));
+        free(arguments);
     }
     if (json_array_size(list) > 0)
         json_object_set(message, "tool_calls", list);
     json_decref(list);
     return message;
+}
+
+/* Does the parsed message hold these calls? */
+static bool same_calls(const json_t *calls, const json_t *parsed)
+{
+    if (json_array_size(calls) != json_array_size(parsed))
+        return false;
+    bool same = true;
+    for (size_t i = 0; i < json_array_size(calls) && same; i++) {
+        const json_t *call = json_array_get(calls, i);
+        const json_t *function = json_object_get(json_array_get(parsed, i), "function");
+        json_t *given = json_deep_copy(json_object_get(call, "arguments"));
+        json_t *got = json_loads(text_at(function, "arguments"), 0, NULL);
+        if (given == NULL)
+            given = json_object();
+        same = strcmp(text_at(call, "name"), text_at(function, "name")) == 0 && json_equal(given, got);
+        json_decref(given);
+        json_decref(got);
+    }
+    return same;
+}
+
+/* Does the parser read the calls back out of what the template wrote? */
+static bool reads_back(const cairn_chat_prompt *before, const char *text, size_t len, const json_t *calls)
+{
+    cairn_chat_stream_options options = {.whole = true};
+    cairn_chat_stream *stream = NULL;
+    cairn_chat_text message = {0};
+    json_t *parsed = NULL;
+    cairn_error error;
+    if (cairn_chat_stream_new(before->format, before->format_bytes, &options, &stream, &error) != CAIRN_OK)
+        return false;
+    if (cairn_chat_stream_feed(stream, text, len, NULL, &error) == CAIRN_OK &&
+        cairn_chat_stream_finish(stream, NULL, &message, &error) == CAIRN_OK)
+        parsed = json_loadb(message.text, message.bytes, 0, NULL);
+    bool same = same_calls(calls, json_object_get(parsed, "tool_calls"));
+    json_decref(parsed);
+    cairn_chat_stream_free(stream);
+    return same;
 }
 
 static cairn_chat_prompt *render(const cairn_script_source *source, json_t *body, cairn_error *reterr)
@@ -342,27 +411,44 @@ static json_t *small_body(const json_t *request)
     return body;
 }
 
-/* What the template writes behind its opener for this answer. */
+/* What the template writes behind its opener for this answer; false: not `before` and something behind it. */
+static bool write_behind(const cairn_script_source *source, json_t *body, const cairn_chat_prompt *before,
+                         json_t *message, cairn_buf *out, cairn_error *reterr)
+{
+    json_array_append_new(json_object_get(body, "messages"), message);
+    cairn_chat_prompt *whole = render(source, body, reterr);
+    json_array_remove(json_object_get(body, "messages"), 1);
+    cairn_buf_reset(out);
+    bool behind = whole != NULL && whole->text_bytes >= before->text_bytes &&
+                  memcmp(whole->text, before->text, before->text_bytes) == 0;
+    if (behind && cairn_buf_append(out, whole->text + before->text_bytes,
+                                   whole->text_bytes - before->text_bytes) != CAIRN_OK)
+        (void)cairn_error_set(reterr, CAIRN_NOMEM, "script", NULL);
+    cairn_chat_prompt_free(whole);
+    return behind;
+}
+
+/* The answer in the template's syntax, so that the parser reads its calls back. */
 static void write_answer(const cairn_script_source *source, const json_t *answer, cairn_buf *out,
                          cairn_error *reterr)
 {
+    const json_t *calls = json_object_get(answer, "calls");
     json_t *body = small_body(source->request);
-    cairn_chat_prompt *before = render(source, body, reterr), *whole = NULL;
-    json_array_append_new(json_object_get(body, "messages"), message_of(answer));
+    cairn_chat_prompt *before = render(source, body, reterr);
     json_object_set_new(body, "add_generation_prompt", json_false());
-    if (before != NULL)
-        whole = render(source, body, reterr);
-    if (whole != NULL && (whole->text_bytes < before->text_bytes ||
-                          memcmp(whole->text, before->text, before->text_bytes) != 0)) {
-        (void)cairn_error_set(reterr, CAIRN_INVALID, "script",
-                              "The template does not write this answer behind its opener; the script must "
-                              "give it as \"raw\".");
-    } else if (whole != NULL && cairn_buf_append(out, whole->text + before->text_bytes,
-                                                 whole->text_bytes - before->text_bytes) != CAIRN_OK) {
-        (void)cairn_error_set(reterr, CAIRN_NOMEM, "script", NULL);
+    bool good = false, behind = before != NULL;
+    for (int plain = 0; plain < 2 && behind && !good && reterr->status == CAIRN_OK; plain++) {
+        behind = write_behind(source, body, before, message_of(answer, plain == 1), out, reterr);
+        good = behind &&
+               (json_array_size(calls) == 0 || reads_back(before, cairn_buf_str(out), out->len_bytes, calls));
+    }
+    if (!good && reterr->status == CAIRN_OK) {
+        (void)cairn_error_set(
+            reterr, CAIRN_INVALID, "script",
+            "The template does not write this answer so that it can be read back; the script "
+            "must give it as \"raw\".");
     }
     cairn_chat_prompt_free(before);
-    cairn_chat_prompt_free(whole);
     json_decref(body);
 }
 
@@ -386,8 +472,11 @@ static void make_tokens(const cairn_mem *mem, const cairn_script_source *source,
                                  CAIRN_TOKENS_PARSE_SPECIAL, ret_tokens);
     if (status != CAIRN_OK && cause.status == CAIRN_OK)
         (void)cairn_error_set(&cause, status, "script", "the script's answer could not be tokenized");
-    if (status != CAIRN_OK)
+    if (status == CAIRN_INVALID) {
+        cairn_api_error_bad(error, NULL, "%s", cause.detail);
+    } else if (status != CAIRN_OK) {
         cairn_api_error_from(error, &cause);
+    }
     cairn_buf_release(&text);
 }
 

@@ -1,12 +1,13 @@
 // What an operator relies on: readiness, keys that change, the service manager, a port that is taken, signals.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Server, runProgram, words } from './harness.mjs';
+import { fileURLToPath } from 'node:url';
+import { BIN, Server, runProgram, words } from './harness.mjs';
 
 let folder;
 
@@ -164,4 +165,18 @@ test('log lines are JSON objects with time, level and event, and hold nothing of
         assert.equal(typeof event.event, 'string');
     }
     assert.doesNotMatch(server.log, /secret/);
+});
+
+test('the unit for systemd is well formed and hardened, where systemd can look at it', async (context) => {
+    if (spawnSync('systemd-analyze', ['--version']).error) {
+        context.skip('systemd-analyze is not installed');
+        return;
+    }
+    const text = await readFile(fileURLToPath(new URL('../../packaging/cairn.service', import.meta.url)), 'utf8');
+    const unit = join(folder, 'cairn.service');
+    await writeFile(unit, text.replaceAll('/usr/bin/cairn', BIN));
+    const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' });
+    assert.equal(verified.stderr.split('\n').filter((line) => line.includes('cairn.service')).join('\n'), '');
+    const secured = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit], { encoding: 'utf8' });
+    assert.equal(secured.status, 0, secured.stdout);
 });

@@ -7,16 +7,17 @@ import { after, before, test } from 'node:test';
 import { Server, eventsOf, messageOf, runProgram, words } from './harness.mjs';
 
 const LINES = [
-    { when: { role: 'user', last: 'list the files' }, answer: { reasoning: 'I should look.', text: 'Looking.', calls: [{ name: 'bash', arguments: { command: 'ls -l', count: 1 } }, { name: 'bash', arguments: {} }] } },
+    { when: { role: 'user', last: 'list the files' }, answer: { reasoning: 'I should look.', text: 'Looking.', calls: [{ name: 'bash', arguments: { command: 'ls -l', count: 1 } }, { name: 'bash', arguments: { background: false, command: 'true' } }] } },
     { when: { role: 'tool', turn: 1 }, answer: { text: 'There are two files.' } },
     { when: { system: 'be brief', tools: false }, answer: { text: 'Yes.' } },
     { when: { any: 'remember', role: 'user', last: 'what' }, answer: { text: 'You said it.' } },
     { when: { last: 'raw' }, answer: { raw: 'thought\n</think>\n\nraw text' } },
+    { when: { last: 'unknown argument' }, answer: { calls: [{ name: 'bash', arguments: { nowhere: 1 } }] } },
     { when: { last: 'long' }, answer: { text: words(60, 5) } },
     { when: { last: 'once' }, answer: { text: 'first' }, times: 1 },
     { when: { last: 'once' }, answer: { text: 'after' } },
 ];
-const parameters = { type: 'object', properties: { command: { type: 'string' }, count: { type: 'integer' } } };
+const parameters = { type: 'object', properties: { command: { type: 'string' }, count: { type: 'integer' }, background: { type: 'boolean' } } };
 const tools = [{ type: 'function', function: { name: 'bash', description: 'Runs a command.', parameters } }];
 const user = (content) => [{ role: 'user', content }];
 let folder;
@@ -47,7 +48,7 @@ test('text, reasoning and calls come out of the parser as the script has them, s
         assert.equal(message.content.trim(), 'Looking.');
         assert.equal(message.reasoning_content.trim(), 'I should look.');
         assert.deepEqual(message.tool_calls.map((call) => [call.function.name, JSON.parse(call.function.arguments)]),
-            [['bash', { command: 'ls -l', count: 1 }], ['bash', {}]]);
+            [['bash', { command: 'ls -l', count: 1 }], ['bash', { background: false, command: 'true' }]]);
     }
     assert.equal(whole.json.choices[0].finish_reason, 'tool_calls');
 });
@@ -74,9 +75,11 @@ test('each condition decides', async () => {
     assert.match(await said([...system, ...user('hello')], { tools }), /no line of it/);
     assert.equal(await said([{ role: 'user', content: [{ type: 'text', text: 'remember 7' }] }, { role: 'assistant', content: 'ok' }, ...user('what was it?')]), 'You said it.');
     assert.match(await said(user('what was it?')), /no line of it/);
+    assert.equal(await said([...user('what of it? remember'), { role: 'system', content: 'A reminder.' }]), 'You said it.');
     assert.equal(await said(user('once')), 'first');
     assert.equal(await said(user('once')), 'after');
     assert.equal(await said(user('once')), 'after');
+    assert.match(await said(user('unknown argument'), { tools }), /can be read back/);
     const raw = (await server.chat(user('raw'), { max_tokens: 400 })).json.choices[0].message;
     assert.deepEqual([raw.content, raw.reasoning_content.trim()], ['raw text', 'thought']);
     const cut = await server.chat(user('long'), { max_tokens: 12 });
@@ -92,9 +95,9 @@ test('the other APIs are scripted too', async () => {
         messages: user('list the files'),
         tools: [{ name: 'bash', input_schema: parameters }],
     });
-    assert.deepEqual(anthropic.json.content.filter((block) => block.type === 'tool_use').map((block) => block.input), [{ command: 'ls -l', count: 1 }, {}]);
+    assert.deepEqual(anthropic.json.content.filter((block) => block.type === 'tool_use').map((block) => block.input), [{ command: 'ls -l', count: 1 }, { background: false, command: 'true' }]);
     const responses = await server.post('/v1/responses', { input: 'list the files', tools: [{ type: 'function', name: 'bash', parameters }] });
-    assert.deepEqual(responses.json.output.filter((item) => item.type === 'function_call').map((item) => JSON.parse(item.arguments)), [{ command: 'ls -l', count: 1 }, {}]);
+    assert.deepEqual(responses.json.output.filter((item) => item.type === 'function_call').map((item) => JSON.parse(item.arguments)), [{ command: 'ls -l', count: 1 }, { background: false, command: 'true' }]);
     const text = await server.post('/v1/completions', { prompt: 'once more', max_tokens: 50 });
     assert.equal(text.json.choices[0].text, 'after');
 });
