@@ -19,7 +19,7 @@ SELECT = $(if $(TESTS),-R '$(TESTS)')
 export MODEL PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help architectures setup setup-build build build-release demo run test bench bench-peers results test-asan test-tsan test-agents load test-fresh test-deb install uninstall deb reference format format-check tidy clean screenshots
+.PHONY: help architectures setup setup-build build build-release demo run test bench bench-peers bench-shared results test-asan test-tsan test-agents load test-fresh test-deb install uninstall deb reference format format-check tidy clean screenshots
 
 help:
 	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
@@ -28,6 +28,7 @@ help:
 	@echo 'make setup        install what building and testing need: packages by apt-get, then by npm'
 	@echo 'make build        build for work and tests into build/dev'
 	@echo 'make bench        build, and run the benchmarks (MODEL=file.gguf, BIG=0.8b for the large synthetic one too)'
+	@echo 'make bench-shared two servers and one store: a conversation goes on elsewhere (MODEL=0.8b, needs redis-server)'
 	@echo 'make bench-peers  side by side with llama-server, built once from the same source (ARGS=--quick: two minutes)'
 	@echo 'make results      replay all traffic in the simulator; writes docs/results/policies.md'
 	@echo 'make architectures   run every architecture that can be made; the table is in docs/results'
@@ -104,6 +105,9 @@ bench: build-release
 
 bench-peers: build-release
 	@tools/bench-peers $(ARGS)
+
+bench-shared: build-release
+	@tools/bench-shared $(ARGS)
 
 # The pages that are made: docs/reference from the headers and from --help, docs/comparison.md from docs/results.
 reference: build
