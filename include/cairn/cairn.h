@@ -209,7 +209,8 @@ void cairn_cache_walk(const cairn_cache *cache, const cairn_namespace *space,
 
 /*
  * The same for what the disk tier holds of a namespace, whether it is in memory too or not. Nodes are pieces of paths as
- * files hold them: those that part may begin with the same tokens. Bytes are those of files; `used_ns` counts from 1970.
+ * files hold them: those that part may begin with the same tokens. Bytes are those of files, `used_ns` counts from 1970, and
+ * what states save isn't known (0).
  *
  * Thread   any, while the cache lives: nothing of the cache but the disk's index is looked at
  * Errors   CAIRN_NOMEM, CAIRN_IO
@@ -218,6 +219,17 @@ void cairn_cache_walk(const cairn_cache *cache, const cairn_namespace *space,
 CAIRN_MUST_CHECK cairn_status cairn_cache_disk_walk(const cairn_cache *cache, const cairn_namespace *space,
                                                     bool (*visit)(void *ctx, const cairn_cache_node *node),
                                                     void *ctx, cairn_error *reterr);
+
+/*
+ * When was something of this namespace written to disk? Fills out[0, room), oldest first, and gives the count. The last 256
+ * writes of all namespaces are remembered.
+ *
+ *   since_ns [in]  by the system's monotonic clock: only writes that began then or later
+ *
+ * Thread   any, while the cache lives
+ */
+uint32_t cairn_cache_disk_writes(const cairn_cache *cache, const cairn_namespace *space, uint64_t since_ns,
+                                 cairn_span *out, uint32_t room);
 
 /*
  * How does the known path go on where this prompt parts from it? Fills out[0, room) and gives the count; 0: nothing

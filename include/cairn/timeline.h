@@ -24,7 +24,8 @@ extern "C" {
     X(RESTORE, "restore") /* rows and states into the slot                                          */ \
     X(READ, "read")       /* prompt tokens [begin, end), decoded                                    */ \
     X(SAVE, "save")       /* a state or rows out of a slot                                          */ \
-    X(WRITE, "write")     /* tokens of the answer, decoded                                          */
+    X(WRITE, "write")     /* tokens of the answer, decoded                                          */ \
+    X(BEHIND, "keep")     /* rows or a state to disk, after or beside the request                   */
 
 typedef enum cairn_span_kind {
 #define CAIRN_SPAN_ENUM(name, word) CAIRN_SPAN_##name,

@@ -21,7 +21,6 @@ typedef struct look_row {
     cairn_path_digest begin_digest, end_digest, base_digest;
     uint32_t begin, end;
     uint64_t file_bytes, used_s;
-    double value;
     uint32_t first_child, next; /* rows: those that begin where it ends; NO_ROW: none              */
     uint32_t first_state;       /* rows: states shown on it, linked by `next`                        */
     bool is_child;
@@ -46,7 +45,6 @@ static bool gather(void *ctx, const cairn_disk_row *row)
                                                                .end = row->meta.end,
                                                                .file_bytes = row->file_bytes,
                                                                .used_s = row->used_s,
-                                                               .value = row->value,
                                                                .first_child = NO_ROW,
                                                                .first_state = NO_ROW,
                                                                .next = NO_ROW};
@@ -148,8 +146,6 @@ static void add_states(const look *l, uint32_t row, cairn_cache_node *node)
     for (uint32_t i = l->rows[row].first_state; i != NO_ROW; i = l->states[i].next) {
         if (node->count_states < STATES_SHOWN) {
             node->states[node->count_states] = l->states[i].end;
-            node->states_ms[node->count_states] =
-                (float)(l->states[i].value * (double)l->states[i].file_bytes);
         }
         node->count_states++;
         node->state_bytes += l->states[i].file_bytes;
@@ -206,6 +202,12 @@ static cairn_status visit_all(const look *l, bool (*visit)(void *ctx, const cair
     }
     cairn_mem_array_release(l->mem, stack, l->count_rows + 1, sizeof *stack);
     return CAIRN_OK;
+}
+
+uint32_t cairn_cache_disk_writes(const cairn_cache *cache, const cairn_namespace *space, uint64_t since_ns,
+                                 cairn_span *out, uint32_t room)
+{
+    return cache->keeper != NULL ? cairn_keeper_writes(cache->keeper, space, since_ns, out, room) : 0;
 }
 
 cairn_status cairn_cache_disk_walk(const cairn_cache *cache, const cairn_namespace *space,

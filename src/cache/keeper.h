@@ -107,6 +107,10 @@ bool cairn_keeper_locked(cairn_keeper *keeper);
 /* The directory. Borrowed; has locks of its own. */
 cairn_disk *cairn_keeper_disk(const cairn_keeper *keeper);
 
+/* As cairn_cache_disk_writes. Thread: any. */
+uint32_t cairn_keeper_writes(cairn_keeper *keeper, const cairn_namespace *space, uint64_t since_ns,
+                             cairn_span *out, uint32_t room);
+
 /* Forget a namespace on disk, too. NULL: all of them. */
 void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space);
 

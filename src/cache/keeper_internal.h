@@ -11,6 +11,7 @@
 
 enum {
     KEEPER_JOBS = 2,
+    KEEPER_WRITES = 256, /* of the last writes it is known when they were made                          */
     KEEPER_STATES_MAX = 64,
     KEEPER_RESCAN_S = 5,
     KEEPER_SWEEP_AT_ONCE = 8,
@@ -23,6 +24,12 @@ enum {
     KEEPER_PART_ANSWERING = 50, /* goes into copying; the second where an answer is written     */
     KEEPER_FRONT_S = 10         /* so much reading of one slot may be lost to kill -9           */
 };
+
+/* A write that is over, for time lines. */
+typedef struct keeper_write {
+    cairn_namespace space;
+    cairn_span span;
+} keeper_write;
 
 /* Where a blob comes from when it is in memory and on no slot's path. */
 #define KEEPER_NO_SLOT UINT32_MAX
@@ -96,6 +103,8 @@ struct cairn_keeper {
     pthread_cond_t done;  /* a job is free */
     keeper_job jobs[KEEPER_JOBS];
     uint64_t started; /* jobs so far */
+    uint64_t written; /* writes so far; write k stands at k % KEEPER_WRITES */
+    keeper_write writes[KEEPER_WRITES];
     uint64_t kept, failures, fetched, fetched_bytes, fetch_failures;
     uint64_t pause_ns; /* how long to wait after the last failure; taken by the engine's thread */
     cairn_error last_error;

@@ -83,14 +83,46 @@ static cairn_status job_put(cairn_keeper *keeper, keeper_job *job, cairn_error *
     return status;
 }
 
+/* The lock is held. */
+static void note_write(cairn_keeper *keeper, const cairn_blob_meta *meta, uint64_t begin_ns)
+{
+    keeper->writes[keeper->written++ % KEEPER_WRITES] =
+        (keeper_write){.space = meta->space,
+                       .span = {.kind = CAIRN_SPAN_BEHIND,
+                                .count = 1,
+                                .begin = meta->kind == CAIRN_BLOB_ROWS ? meta->begin : 0,
+                                .end = meta->kind == CAIRN_BLOB_ROWS ? meta->end : 0,
+                                .bytes = meta->payload_bytes,
+                                .begin_ns = begin_ns,
+                                .end_ns = cairn_clock_now_ns(cairn_clock_system())}};
+}
+
+uint32_t cairn_keeper_writes(cairn_keeper *keeper, const cairn_namespace *space, uint64_t since_ns,
+                             cairn_span *out, uint32_t room)
+{
+    uint32_t count = 0;
+    (void)pthread_mutex_lock(&keeper->lock);
+    uint64_t first = keeper->written > KEEPER_WRITES ? keeper->written - KEEPER_WRITES : 0;
+    for (uint64_t i = first; i < keeper->written && count < room; i++) {
+        const keeper_write *write = &keeper->writes[i % KEEPER_WRITES];
+        if (write->span.begin_ns >= since_ns && memcmp(&write->space, space, sizeof *space) == 0) {
+            out[count++] = write->span;
+        }
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+    return count;
+}
+
 static void job_write(cairn_keeper *keeper, keeper_job *job)
 {
     cairn_error error = {0};
     bool nothing = job_void(keeper, job), again = false;
+    uint64_t begin_ns = cairn_clock_now_ns(cairn_clock_system());
     cairn_status status = nothing ? CAIRN_OK : job_put(keeper, job, &error);
     (void)pthread_mutex_lock(&keeper->lock);
     if (status == CAIRN_OK) {
         keeper->kept += nothing ? 0 : 1;
+        note_write(keeper, &job->meta, begin_ns);
     } else if (!cairn_disk_declined(&error)) {
         keeper->failures++;
         keeper->last_error = error;

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
-#include "serve/perfetto.h"
 
 void cairn_history_init(cairn_history *h)
 {
@@ -38,7 +37,7 @@ void cairn_history_forget(cairn_history *h, const cairn_namespace *space)
     cairn_unlock(&h->lock);
 }
 
-static json_t *entry_json(const cairn_history_entry *entry)
+json_t *cairn_history_entry_json(const cairn_history_entry *entry)
 {
     static const char *const endings[] = {"done", "stopped", "broken"};
     char time[CAIRN_CLOCK_TEXT];
@@ -67,33 +66,24 @@ json_t *cairn_history_json(cairn_history *h, const cairn_namespace *owner, uint6
     for (uint64_t i = 1; i <= n; i++) {
         const cairn_history_entry *entry = &h->entries[(h->count - i) % CAIRN_HISTORY_MAX];
         if (is_shown(entry, owner))
-            json_array_append_new(list, entry_json(entry));
+            json_array_append_new(list, cairn_history_entry_json(entry));
     }
     cairn_unlock(&h->lock);
     return json_pack("{s:o}", "requests", list);
 }
 
-static json_t *find(cairn_history *h, const cairn_namespace *owner, uint64_t id,
-                    json_t *(*print)(const cairn_history_entry *entry))
+bool cairn_history_get(cairn_history *h, const cairn_namespace *owner, uint64_t id,
+                       cairn_history_entry *ret_entry)
 {
-    json_t *found = NULL;
+    bool found = false;
     cairn_lock(&h->lock);
     uint64_t n = h->count < CAIRN_HISTORY_MAX ? h->count : CAIRN_HISTORY_MAX;
-    for (uint64_t i = 1; i <= n && found == NULL; i++) {
+    for (uint64_t i = 1; i <= n && !found; i++) {
         const cairn_history_entry *entry = &h->entries[(h->count - i) % CAIRN_HISTORY_MAX];
-        if (entry->id == id && is_shown(entry, owner))
-            found = print(entry);
+        found = entry->id == id && is_shown(entry, owner);
+        if (found)
+            *ret_entry = *entry;
     }
     cairn_unlock(&h->lock);
     return found;
-}
-
-json_t *cairn_history_find(cairn_history *h, const cairn_namespace *owner, uint64_t id)
-{
-    return find(h, owner, id, entry_json);
-}
-
-json_t *cairn_history_timeline(cairn_history *h, const cairn_namespace *owner, uint64_t id)
-{
-    return find(h, owner, id, cairn_perfetto_json);
 }

@@ -51,10 +51,11 @@ void cairn_history_forget(cairn_history *history, const cairn_namespace *space);
  */
 json_t *cairn_history_json(cairn_history *history, const cairn_namespace *owner, uint64_t *since);
 
-/* The record of one request, as in the list; NULL: not there (any more), or of another owner. */
-json_t *cairn_history_find(cairn_history *history, const cairn_namespace *owner, uint64_t id);
+/* A copy of all that is known of one request. false: not there (any more), or of another owner. */
+bool cairn_history_get(cairn_history *history, const cairn_namespace *owner, uint64_t id,
+                       cairn_history_entry *ret_entry);
 
-/* Its time line, in the form of perfetto.h; NULL as above. */
-json_t *cairn_history_timeline(cairn_history *history, const cairn_namespace *owner, uint64_t id);
+/* Its record, as in the list. The caller's; NULL when there is no memory. */
+json_t *cairn_history_entry_json(const cairn_history_entry *entry);
 
 #endif

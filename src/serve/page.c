@@ -7,6 +7,7 @@
 
 #include "serve/cache_view.h"
 #include "serve/page_bytes.h"
+#include "serve/perfetto.h"
 #include "serve/serve_inside.h"
 
 void cairn_route_page(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
@@ -71,9 +72,9 @@ void cairn_route_requests(cairn_serve *serve, const cairn_http_request *request,
     }
 }
 
-/* What `find` gives for the request whose number stands in the path. */
-static void answer_with(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply,
-                        json_t *(*find)(cairn_history *history, const cairn_namespace *owner, uint64_t id))
+/* The request whose number stands in the path. false: the reply says why not. */
+static bool find_request(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply,
+                         cairn_history_entry *ret_entry)
 {
     static const char before[] = "/cairn/requests/";
     cairn_namespace owner;
@@ -82,25 +83,31 @@ static void answer_with(cairn_serve *serve, const cairn_http_request *request, c
     errno = 0;
     unsigned long long id = strtoull(text, &end, 10);
     if (!owner_of(serve, request, &owner, &reply->error))
-        return;
-    json_t *found = NULL;
-    if (errno == 0 && (*end == '\0' || *end == '/') && text[0] >= '0' && text[0] <= '9')
-        found = find(&serve->history, serve->options.count_api_keys > 0 ? &owner : NULL, id);
-    if (found == NULL) {
-        cairn_api_error_set(&reply->error, 404, "not_found_error", "not_found",
-                            "There is no record of request %.*s; the last %d are kept.",
-                            (int)strcspn(text, "/"), text, CAIRN_HISTORY_MAX);
-        return;
-    }
-    cairn_reply_json(reply, found);
+        return false;
+    bool number = errno == 0 && (*end == '\0' || *end == '/') && text[0] >= '0' && text[0] <= '9';
+    if (number &&
+        cairn_history_get(&serve->history, serve->options.count_api_keys > 0 ? &owner : NULL, id, ret_entry))
+        return true;
+    cairn_api_error_set(&reply->error, 404, "not_found_error", "not_found",
+                        "There is no record of request %.*s; the last %d are kept.", (int)strcspn(text, "/"),
+                        text, CAIRN_HISTORY_MAX);
+    return false;
 }
 
 void cairn_route_one_request(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
-    answer_with(serve, request, reply, cairn_history_find);
+    cairn_history_entry entry;
+    if (find_request(serve, request, reply, &entry))
+        cairn_reply_json(reply, cairn_history_entry_json(&entry));
 }
 
 void cairn_route_perfetto(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
-    answer_with(serve, request, reply, cairn_history_timeline);
+    cairn_history_entry entry;
+    cairn_span writes[CAIRN_PERFETTO_WRITES_MAX];
+    if (!find_request(serve, request, reply, &entry))
+        return;
+    uint32_t count = cairn_cache_disk_writes(serve->options.cache, &entry.space, entry.arrived_ns, writes,
+                                             CAIRN_PERFETTO_WRITES_MAX);
+    cairn_reply_json(reply, cairn_perfetto_json(&entry, writes, count));
 }

@@ -3,7 +3,7 @@
  */
 #include "serve/perfetto.h"
 
-enum { TRACK_REQUEST = 1, TRACK_WORK = 2 };
+enum { TRACK_REQUEST = 1, TRACK_WORK = 2, TRACK_DISK = 3 };
 
 static double us(uint64_t ns)
 {
@@ -42,7 +42,7 @@ static void add_phases(json_t *events, const cairn_history_entry *entry)
                 json_pack("{s:I}", "tokens", (json_int_t)t->answer_tokens));
 }
 
-static void add_span(json_t *events, const cairn_span *span, uint64_t zero_ns)
+static void add_span(json_t *events, int track, const cairn_span *span, uint64_t zero_ns)
 {
     json_t *args = json_object();
     if (span->end > span->begin) {
@@ -54,11 +54,11 @@ static void add_span(json_t *events, const cairn_span *span, uint64_t zero_ns)
     if (span->count > 1)
         json_object_set_new(args, "pieces", json_integer((json_int_t)span->count));
     uint64_t begin_ns = span->begin_ns > zero_ns ? span->begin_ns - zero_ns : 0;
-    add_stretch(events, TRACK_WORK, cairn_span_word((cairn_span_kind)span->kind), us(begin_ns),
+    add_stretch(events, track, cairn_span_word((cairn_span_kind)span->kind), us(begin_ns),
                 us(span->end_ns - span->begin_ns), args);
 }
 
-json_t *cairn_perfetto_json(const cairn_history_entry *entry)
+json_t *cairn_perfetto_json(const cairn_history_entry *entry, const cairn_span *writes, uint32_t count)
 {
     char title[48];
     json_t *events = json_array();
@@ -68,6 +68,10 @@ json_t *cairn_perfetto_json(const cairn_history_entry *entry)
     name_track(events, TRACK_WORK, "thread_name", "work");
     add_phases(events, entry);
     for (uint32_t i = 0; i < entry->timeline.count; i++)
-        add_span(events, &entry->timeline.spans[i], entry->arrived_ns);
+        add_span(events, TRACK_WORK, &entry->timeline.spans[i], entry->arrived_ns);
+    if (count > 0)
+        name_track(events, TRACK_DISK, "thread_name", "disk");
+    for (uint32_t i = 0; i < count; i++)
+        add_span(events, TRACK_DISK, &writes[i], entry->arrived_ns);
     return json_pack("{s:o, s:s}", "traceEvents", events, "displayTimeUnit", "ms");
 }

@@ -34,6 +34,27 @@ function conversation(name, turns) {
     return messages;
 }
 
+test('a time line shows what was written behind the request', async () => {
+    const dir = path.join(root, 'timeline');
+    const server = await start(dir);
+    try {
+        await server.chat(conversation('timeline', 2), EXPLAIN);
+        await settled(server);
+        const [{ id }] = (await server.get('/cairn/requests')).json.requests;
+        const writesOf = async (request) => (await server.get(`/cairn/requests/${request}/perfetto`)).json.traceEvents.filter((event) => event.ph === 'X' && event.tid === 3);
+        const writes = await writesOf(id);
+        assert.ok(writes.length >= 2 && writes.every((event) => event.name === 'keep' && event.args.bytes > 0 && event.ts >= 0 && event.dur > 0), JSON.stringify(writes));
+        // Another namespace's writes are not on it: the end of that path is not one of its ends.
+        await server.chat(conversation('other', 1), { ...EXPLAIN, cache_salt: 'other' });
+        await settled(server);
+        const [other] = (await server.get('/cairn/requests')).json.requests;
+        const end = Math.max(...(await writesOf(other.id)).map((event) => event.args.end ?? 0));
+        assert.ok(end > 300 && (await writesOf(id)).every((event) => event.args.end !== end));
+    } finally {
+        await server.stop();
+    }
+});
+
 const answerOf = (answer) => answer.json.choices[0].message;
 const cached = (answer) => answer.json.usage.prompt_tokens_details.cached_tokens;
 

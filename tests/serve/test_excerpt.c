@@ -98,9 +98,11 @@ static void an_owner_sees_own_records_only(void **state)
     own = cairn_history_json(&history, &odd, &since);
     assert_int_equal(json_array_size(json_object_get(own, "requests")), 1);
     json_decref(own);
-    assert_null(cairn_history_find(&history, NULL, 1)); /* too old */
-    assert_null(cairn_history_find(&history, &odd, 100));
-    json_t *found = cairn_history_find(&history, &odd, 101);
+    static cairn_history_entry entry;
+    assert_false(cairn_history_get(&history, NULL, 1, &entry)); /* too old */
+    assert_false(cairn_history_get(&history, &odd, 100, &entry));
+    assert_true(cairn_history_get(&history, &odd, 101, &entry));
+    json_t *found = cairn_history_entry_json(&entry);
     assert_int_equal(json_integer_value(json_object_get(found, "id")), 101);
     json_decref(found);
     cairn_history_release(&history);

@@ -168,10 +168,10 @@ test('after a restart the page shows what is on disk', async () => {
         await other.stop();
         other = await Server.start(options);
         const { tree } = (await other.get('/cairn/cache/disk')).json;
-        const leaves = tree.nodes.filter((node, index) => !(tree.nodes[index + 1]?.depth > node.depth));
-        assert.equal(leaves.length, 2, JSON.stringify(tree));
+        // Both conversations begin with one file of their common system text; the other namespace has a file of its own.
+        assert.equal(tree.nodes.filter((node) => node.depth === 1 && node.begin === 0).length, 1, JSON.stringify(tree));
+        assert.ok(tree.nodes.filter((node) => node.end > 900 && node.row_bytes > 0).length >= 2);
         assert.ok(tree.nodes.some((node) => node.count_states > 0));
-        assert.ok(leaves.every((node) => node.end > 800 && node.row_bytes > 0));
         const foreign = await fetch(`${other.url}/cairn/cache`).then((response) => response.json());
         assert.equal(foreign.tree.nodes.length <= 1, true); // nothing of it is in memory yet
         const page = await openPage(browser, other.url);

@@ -97,7 +97,7 @@ function about(rect) {
         list.push(`Rows of ${some(node.rows, 'token')}${node.row_bytes > 0 ? `, ${bytes(node.row_bytes)} ${node.on_disk ? 'in files' : 'in memory'}` : ''}.`);
     }
     if (node.count_states > 0) {
-        const values = node.states.map(([position, ms]) => `${count(position)} (saves ${duration(ms)})`);
+        const values = node.states.map(([position, ms]) => (node.on_disk ? count(position) : `${count(position)} (saves ${duration(ms)})`));
         const shown = values.slice(-6);
         list.push(`${some(node.count_states, 'checkpoint')}, ${bytes(node.state_bytes)}: ${values.length > shown.length ? '... ' : ''}${shown.join(', ')}.`);
     }
