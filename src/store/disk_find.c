@@ -63,6 +63,7 @@ static cairn_status find_gather_all(cairn_disk *disk, const cairn_disk_faces *sp
         at[i] = i * CAIRN_BLOB_BASE_TOKENS;
     }
     status = cairn_path_digests(&space->root, tokens, count, at, bases, digests, reterr);
+    cairn_disk_count(disk, &disk->stats.lookups, bases);
     for (uint32_t i = 0; i < bases && status == CAIRN_OK && gather->count < gather->max; i++) {
         status = cairn_disk_index_find(disk->index, &space->shown, disk->fingerprint, &digests[i], find_note,
                                        gather, reterr);

@@ -53,6 +53,7 @@ typedef struct cairn_disk_stats {
     uint64_t blobs, states, file_bytes, bytes_max;
     uint64_t written_today_bytes, written_day_bytes;
     uint64_t puts, gets, hits_failed, evicted, set_aside;
+    uint64_t lookups; /* of prompts in the index */
 } cairn_disk_stats;
 
 /*
