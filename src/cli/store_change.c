@@ -11,6 +11,7 @@
 #include "cli/disk_plan.h"
 #include "cli/term.h"
 #include "serve/namespace.h"
+#include "store/note_log.h"
 
 enum { LEFTOVER_AGE_S = 3600 };
 
@@ -304,6 +305,22 @@ int cairn_store_gc(const cairn_store_list *list, const cairn_store_ask *ask)
     return removal_end(&r);
 }
 
+/* Files of answers (docs/format/answers.md): their names begin with the namespace's. */
+static bool answers_remove(void *ctx, const char *name)
+{
+    leftovers *l = ctx;
+    const char *space = l->r->ask->space_hex;
+    return strncmp(name, space, strlen(space)) != 0 || leftover_remove(ctx, name);
+}
+
+static void remove_answers(removal *r, const char *why)
+{
+    char path[CAIRN_STORE_PATH];
+    leftovers answers = {.r = r, .folder = CAIRN_NOTE_FOLDER, .why = why, .now_s = UINT64_MAX};
+    (void)snprintf(path, sizeof path, "%.3900s/" CAIRN_NOTE_FOLDER, r->list->dir);
+    (void)!cairn_io_list(cairn_io_posix(), path, answers_remove, &answers, NULL);
+}
+
 int cairn_store_rm(const cairn_store_list *list, const cairn_store_ask *ask)
 {
     bool by_space = ask->space_hex[0] != '\0';
@@ -324,5 +341,7 @@ int cairn_store_rm(const cairn_store_list *list, const cairn_store_ask *ask)
         if (ask->all || cairn_store_in_space(&list->items[i], ask))
             remove_item(&r, &list->items[i], ask->all ? "all" : "its namespace");
     }
+    if (ask->count_names == 0)
+        remove_answers(&r, ask->all ? "all" : "its namespace");
     return removal_end(&r);
 }
