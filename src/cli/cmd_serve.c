@@ -277,6 +277,7 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .model_name = s->alias != NULL ? s->alias : p->name,
                                    .http = p->http,
                                    .queue_max = (uint32_t)s->queue,
+                                   .request_ns = (uint64_t)s->request_timeout * 1000000000u,
                                    .body_bytes_max = (size_t)s->body_max,
                                    .resume = s->resume == 1 ? CAIRN_RESUME_EXACT : CAIRN_RESUME_FAST,
                                    .not_exact = p->engine.refused,

@@ -178,14 +178,16 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "cache-shared",
          .value = &s->cache_shared,
          .arg = "URL",
-         .help = "a store that several servers share, so that each resumes what another\nhas read: redis://HOST, "
-                 "http(s)://HOST/PATH, s3://BUCKET, file:///DIR"},
+         .help =
+             "a store that several servers share, so that each resumes what another\nhas read: redis://HOST, "
+             "http(s)://HOST/PATH, s3://BUCKET, file:///DIR"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "cache-shared-key",
          .value = &s->cache_shared_key,
          .arg = "FILE",
-         .help = "the secret of all servers of that store, as --cache-key; where only\nthat is given, it follows "
-                 "from it"},
+         .help =
+             "the secret of all servers of that store, as --cache-key; where only\nthat is given, it follows "
+             "from it"},
         {.kind = CAIRN_OPTION_INT,
          .name = "cache-shared-ttl",
          .value = &s->cache_shared_ttl,
@@ -259,6 +261,14 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .min = 0,
          .max = 100000,
          .help = "requests that may wait for a slot; more get 429 (64)"},
+        {.kind = CAIRN_OPTION_INT,
+         .name = "request-timeout",
+         .value = &s->request_timeout,
+         .arg = "SECONDS",
+         .min = 0,
+         .max = 86400,
+         .help = "a request that takes longer, waiting included, is ended with 504;\n0: however long it "
+                 "takes (0)"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "api-key-file",
          .value = &s->api_key_file,

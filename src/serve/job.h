@@ -54,6 +54,7 @@ typedef struct cairn_job_work {
     uint64_t paused_ns;     /* since when a slow reader holds it up; 0: not                           */
     uint32_t answer_tokens; /* sampled so far                                                         */
     cairn_buf sampled;      /* cairn_token[]: of the answer, while it is worth remembering: see recall.h */
+    bool late;              /* --request-timeout has passed                                           */
     bool hidden;            /* a special token among them has no text: not to be remembered            */
     cairn_error error;      /* why it failed, when the cache doesn't know                             */
 } cairn_job_work;

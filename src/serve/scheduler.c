@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "serve/disk_watch.h"
+#include "serve/job_queue.h"
 #include "serve/pace.h"
 #include "serve/shared_watch.h"
 #include "serve/turn.h"
@@ -24,8 +25,7 @@ struct cairn_scheduler {
     bool running, stopping, abandon, nudged;
     bool closed;               /* the thread answers no more                                        */
     cairn_scheduler_ask *asks; /* newest first */
-    cairn_job *first, *last;   /* the queue */
-    uint32_t count_queued;
+    cairn_job_queue queue;
     uint32_t count_active; /* written by the thread with the lock held */
     cairn_job *active[CAIRN_SLOTS_MAX];
     cairn_scheduler_slot shown[CAIRN_SLOTS_MAX]; /* guarded by the lock */
@@ -53,71 +53,35 @@ static uint64_t now_ns(const cairn_scheduler *s)
 
 static void report_load(cairn_scheduler *s)
 {
-    cairn_metrics_load(s->options.metrics, s->count_queued, s->count_active);
+    cairn_metrics_load(s->options.metrics, s->queue.count, s->count_active);
 }
 
 /* --- queue ------------------------------------------------------------------------------------------------------- */
 
-static void push_locked(cairn_scheduler *s, cairn_job *job, bool front)
+/* It has been at it longer than --request-timeout says. */
+static bool is_late(const cairn_scheduler *s, const cairn_job *job)
 {
-    if (front) {
-        job->next = s->first;
-        s->first = job;
-        if (s->last == NULL)
-            s->last = job;
-    } else {
-        job->next = NULL;
-        if (s->last != NULL) {
-            s->last->next = job;
-        } else {
-            s->first = job;
-        }
-        s->last = job;
-    }
-    s->count_queued++;
+    return s->options.request_ns > 0 && now_ns(s) - job->work.arrived_ns > s->options.request_ns;
 }
 
-static cairn_job *pop_locked(cairn_scheduler *s)
+/* Does a waiting job leave the queue? */
+static bool leaves(void *scheduler, cairn_job *job)
 {
-    cairn_job *job = s->first;
-    if (job == NULL)
-        return NULL;
-    s->first = job->next;
-    if (s->first == NULL)
-        s->last = NULL;
-    job->next = NULL;
-    s->count_queued--;
-    return job;
-}
-
-/* Take cancelled jobs out of the queue into a list of their own. */
-static cairn_job *sweep_locked(cairn_scheduler *s)
-{
-    cairn_job *gone = NULL, *keep_first = NULL, *keep_last = NULL, *job;
-    uint32_t kept = 0;
-    while ((job = pop_locked(s)) != NULL) {
-        if (s->abandon || cairn_outbox_is_cancelled(&job->outbox)) {
-            job->next = gone;
-            gone = job;
-            continue;
-        }
-        if (keep_last != NULL) {
-            keep_last->next = job;
-        } else {
-            keep_first = job;
-        }
-        keep_last = job;
-        kept++;
-    }
-    s->first = keep_first;
-    s->last = keep_last;
-    s->count_queued = kept;
-    return gone;
+    cairn_scheduler *s = scheduler;
+    job->work.late = job->work.late || is_late(s, job);
+    return s->abandon || job->work.late || cairn_outbox_is_cancelled(&job->outbox);
 }
 
 static void nudge(void *scheduler)
 {
     cairn_scheduler_nudge(scheduler);
+}
+
+static void queue_full(cairn_api_error *error, uint32_t waiting)
+{
+    cairn_api_error_set(error, 429, "rate_limit_error", "queue_full",
+                        "%u requests are waiting already; try again shortly.", waiting);
+    error->retry_after_s = 2;
 }
 
 void cairn_scheduler_submit(cairn_scheduler *s, cairn_job *job, cairn_api_error *error)
@@ -127,23 +91,31 @@ void cairn_scheduler_submit(cairn_scheduler *s, cairn_job *job, cairn_api_error 
     job->outbox.clock = s->options.clock;
     job->outbox.drained = nudge;
     job->outbox.writer = s;
+    cairn_job *away = NULL;
     lock(s);
+    /* Those that a free slot is about to take do not wait. */
+    bool full = s->queue.count >= s->options.queue_max + (s->options.slots - s->count_active);
+    if (full && !s->stopping)
+        away = cairn_job_queue_make_way(&s->queue, job);
     if (s->stopping) {
         cairn_api_error_set(error, 503, "unavailable_error", "stopping", "The server is stopping.");
         error->retry_after_s = 5;
-    } else if (s->count_queued >= s->options.queue_max + (s->options.slots - s->count_active)) {
-        /* those that a free slot is about to take do not wait */
-        cairn_api_error_set(error, 429, "rate_limit_error", "queue_full",
-                            "%u requests are waiting already; try again shortly.", s->count_queued);
-        error->retry_after_s = 2;
+    } else if (full && away == NULL) {
+        queue_full(error, s->queue.count);
     } else {
         cairn_job_ref(job);
-        push_locked(s, job, false);
+        cairn_job_queue_push(&s->queue, job);
         s->nudged = true;
         CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
     }
     report_load(s);
     unlock(s);
+    if (away != NULL) {
+        cairn_api_error api = {0};
+        queue_full(&api, s->options.queue_max);
+        cairn_outbox_fail(&away->outbox, &api);
+        cairn_job_unref(away);
+    }
 }
 
 void cairn_scheduler_nudge(cairn_scheduler *s)
@@ -187,7 +159,7 @@ static void answer_asks(cairn_scheduler *s, bool last)
 void cairn_scheduler_counts(cairn_scheduler *s, uint32_t *ret_queued, uint32_t *ret_active)
 {
     lock(s);
-    *ret_queued = s->count_queued;
+    *ret_queued = s->queue.count;
     *ret_active = s->count_active;
     unlock(s);
 }
@@ -231,7 +203,7 @@ static void remove_active(cairn_scheduler *s, uint32_t index, bool waits)
     s->active[index] = s->active[s->count_active - 1];
     s->count_active--;
     if (waits)
-        push_locked(s, job, true);
+        cairn_job_queue_push_front(&s->queue, job);
     report_load(s);
     unlock(s);
     if (!waits)
@@ -268,7 +240,7 @@ static void put_back(cairn_scheduler *s, cairn_job *held)
     lock(s);
     while (reversed != NULL) {
         cairn_job *next = reversed->next;
-        push_locked(s, reversed, true);
+        cairn_job_queue_push_front(&s->queue, reversed);
         reversed = next;
     }
     unlock(s);
@@ -278,7 +250,7 @@ static void admit(cairn_scheduler *s)
 {
     bool busy = false;
     lock(s);
-    cairn_job *gone = sweep_locked(s);
+    cairn_job *gone = cairn_job_queue_sweep(&s->queue, leaves, s);
     unlock(s);
     while (gone != NULL) {
         cairn_job *next = gone->next;
@@ -289,7 +261,7 @@ static void admit(cairn_scheduler *s)
     cairn_job *held = NULL, **held_end = &held;
     while (!busy && s->count_active < s->options.slots) {
         lock(s);
-        cairn_job *job = pop_locked(s);
+        cairn_job *job = cairn_job_queue_take(&s->queue);
         unlock(s);
         if (job == NULL)
             break;
@@ -303,12 +275,13 @@ static void admit(cairn_scheduler *s)
         case CAIRN_TURN_GOES_ON:
             lock(s);
             s->active[s->count_active++] = job;
+            cairn_job_queue_begun(&s->queue, job);
             report_load(s);
             unlock(s);
             break;
         case CAIRN_TURN_WAITS:
             lock(s);
-            push_locked(s, job, true);
+            cairn_job_queue_push_front(&s->queue, job);
             unlock(s);
             busy = true;
             break;
@@ -326,7 +299,9 @@ static uint32_t gather(cairn_scheduler *s, bool abandon, cairn_request **request
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->count_active;) {
         cairn_job *job = s->active[i];
-        if (abandon || cairn_outbox_is_cancelled(&job->outbox) || cairn_turn_is_stalled(&s->options, job)) {
+        job->work.late = job->work.late || is_late(s, job);
+        if (abandon || job->work.late || cairn_outbox_is_cancelled(&job->outbox) ||
+            cairn_turn_is_stalled(&s->options, job)) {
             cairn_turn_end(&s->options, job, CAIRN_END_STOPPED, CAIRN_FINISH_LENGTH);
             remove_active(s, i, false);
             show_active(s);
@@ -413,7 +388,7 @@ static void work_round(cairn_scheduler *s, cairn_request *const *requests, uint3
 
 static bool nothing_to_do(const cairn_scheduler *s)
 {
-    return !s->nudged && s->count_active == 0 && s->first == NULL && !s->stopping;
+    return !s->nudged && s->count_active == 0 && s->queue.first == NULL && !s->stopping;
 }
 
 /* Nobody waits: hand what the slots hold to the disk, piece by piece, until somebody comes. The lock is held. */
@@ -445,7 +420,7 @@ static bool wait_for_work(cairn_scheduler *s, bool *ret_abandon)
         CAIRN_ASSERT(pthread_cond_wait(&s->wake, &s->lock) == 0);
     s->nudged = false;
     *ret_abandon = s->abandon;
-    bool over = s->stopping && s->count_active == 0 && s->first == NULL;
+    bool over = s->stopping && s->count_active == 0 && s->queue.first == NULL;
     unlock(s);
     return !over;
 }
@@ -537,7 +512,7 @@ void cairn_scheduler_free(cairn_scheduler *s)
 {
     if (s == NULL)
         return;
-    CAIRN_ASSERT(!s->running && s->first == NULL && s->count_active == 0);
+    CAIRN_ASSERT(!s->running && s->queue.first == NULL && s->count_active == 0);
     (void)pthread_cond_destroy(&s->wake);
     (void)pthread_mutex_destroy(&s->lock);
     cairn_mem_release(s->options.mem, s, sizeof *s);

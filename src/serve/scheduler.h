@@ -5,7 +5,7 @@
  *               drop what was cancelled · admit · one step of the cache for all (a piece of each prompt that is read,
  *               a token of each answer that is written) · sample · hand text out
  *
- * Fair: every round moves each admitted request forward by one unit, and the queue is first come, first served.
+ * Fair: every round moves each admitted request forward by one unit, and in the queue owners take turns (job_queue.h).
  * A cancelled request is dropped before the next round, so within one batch, and what it read stays in the cache.
  * A reader that is slow makes its own request pause (memory stays bounded); after CAIRN_SCHEDULER_STALL_S without
  * any progress the request is cancelled, so that it doesn't keep its slot for ever.
@@ -48,6 +48,7 @@ typedef struct cairn_scheduler_options {
     uint32_t slot_tokens_max;
     uint32_t batch_tokens; /* of the engine                                                         */
     uint32_t queue_max;
+    uint64_t request_ns;      /* a request that takes longer is ended; 0: however long it takes             */
     uint64_t *sessions;       /* uint64_t[CAIRN_SLOTS_MAX]: who used each slot last; the scheduler's thread */
     bool no_excerpts;         /* records hold no text of prompts                                            */
     cairn_recorder *recorder; /* --trace; NULL: nothing is recorded                                   */
@@ -63,7 +64,7 @@ CAIRN_MUST_CHECK cairn_status cairn_scheduler_start(const cairn_scheduler_option
 
 /*
  * Take the request in. The scheduler holds a reference until it has ended.
- * Errors  429 with Retry-After when the queue is full; 503 when the server is stopping
+ * Errors  429 with Retry-After when the queue is full and nobody gives way; 503 when the server is stopping
  */
 void cairn_scheduler_submit(cairn_scheduler *scheduler, cairn_job *job, cairn_api_error *error);
 

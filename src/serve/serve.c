@@ -92,6 +92,7 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
                                          .slot_tokens_max = o->engine->info.slot_tokens_max,
                                          .batch_tokens = o->engine->info.batch_tokens_max,
                                          .queue_max = o->queue_max,
+                                         .request_ns = o->request_ns,
                                          .sessions = serve->sessions,
                                          .no_excerpts = o->no_excerpts,
                                          .recorder = o->recorder,

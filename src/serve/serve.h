@@ -43,6 +43,7 @@ typedef struct cairn_serve_options {
     uint32_t threads; /* of HTTP                                                            */
     uint32_t connections_max; /* open at once                                                       */
     uint32_t queue_max;       /* requests that wait for a slot                                      */
+    uint64_t request_ns;      /* a request that takes longer is ended; 0: however long it takes         */
     size_t body_bytes_max;
     cairn_resume_mode resume; /* for requests that don't say                                        */
     const char *not_exact; /* why exact mode is not bit for bit here, as measured at start; NULL, "": it is */

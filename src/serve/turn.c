@@ -168,6 +168,17 @@ static void name_first_role(const cairn_job *job, cairn_record *record)
     }
 }
 
+/* Why it was stopped, for a client that still listens. */
+static void stopped_error(const cairn_job *job, cairn_api_error *api)
+{
+    if (job->work.late) {
+        cairn_api_error_set(api, 504, "timeout_error", "request_timeout",
+                            "The request took longer than this server allows (--request-timeout).");
+    } else {
+        cairn_api_error_set(api, 503, "unavailable_error", "stopped", "The request was stopped.");
+    }
+}
+
 void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_ending ending,
                     cairn_finish finish)
 {
@@ -200,7 +211,7 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
         if (ending == CAIRN_END_DONE)
             remember(job, finish);
     } else if (ending == CAIRN_END_STOPPED) {
-        cairn_api_error_set(&api, 503, "unavailable_error", "stopped", "The request was stopped.");
+        stopped_error(job, &api);
     }
     /* Before the client hears of the end, so that whoever asks next finds it in the counts. */
     log_end(o, job, ending, &record, &times);
@@ -234,7 +245,11 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
 void cairn_turn_abandon(const cairn_scheduler_options *o, cairn_job *job)
 {
     cairn_api_error api = {0};
-    cairn_api_error_set(&api, 503, "unavailable_error", "stopping", "The server is stopping.");
+    if (job->work.late) {
+        stopped_error(job, &api);
+    } else {
+        cairn_api_error_set(&api, 503, "unavailable_error", "stopping", "The server is stopping.");
+    }
     CAIRN_LOG(o->log, INFO, "request", CAIRN_FIELD_UINT("id", job->id), CAIRN_FIELD_STR("end", "stopped"),
               CAIRN_FIELD_UINT("prompt", job->prompt.count), CAIRN_FIELD_STR("reason", "left the queue"));
     give_up(o, job, &api);

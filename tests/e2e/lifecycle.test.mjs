@@ -138,6 +138,76 @@ test('many streams at once all end well', async () => {
     }
 });
 
+test('200 streams are open at once, and all end well', async () => {
+    const server = await Server.start(['-c', '1024', '--slots', '8', '--queue', '300', '--cache-ram', '128M']);
+    try {
+        let open = 0;
+        let most = 0;
+        const one = async (n) => {
+            const response = await fetch(`${server.url}/v1/chat/completions`, {
+                method: 'POST',
+                body: JSON.stringify({ messages: [{ role: 'user', content: words(6, n) }], stream: true, max_tokens: 3, ignore_eos: true }),
+            });
+            assert.equal(response.status, 200);
+            const text = await response.text();
+            assert.match(text, /data: \[DONE\]/);
+        };
+        const sent = Array.from({ length: 200 }, (_, n) => {
+            open++;
+            most = Math.max(most, open);
+            return one(n).finally(() => { open--; });
+        });
+        await Promise.all(sent);
+        assert.equal(most, 200);
+        assert.equal(server.requests().filter((request) => request.end === 'done').length, 200);
+    } finally {
+        await server.stop();
+    }
+});
+
+test('a flood of long prompts of one key neither delays nor keeps out a short one of another', async () => {
+    const { mkdtemp, rm, writeFile } = await import('node:fs/promises');
+    const folder = await mkdtemp(`${process.env.TMPDIR ?? '/tmp'}/cairn-fair-`);
+    await writeFile(`${folder}/keys`, 'flood\nshort\n');
+    const server = await Server.start(['-c', '8192', '--queue', '8', '--cache-ram', '256M', '--api-key-file', `${folder}/keys`]);
+    try {
+        const ask = (key, count, seed) => server.post('/v1/chat/completions',
+            { messages: [{ role: 'user', content: words(count, seed) }], max_tokens: 1 }, { headers: { authorization: `Bearer ${key}` } });
+        const flood = Array.from({ length: 9 }, (_, n) => ask('flood', 2500, n));
+        for (;;) {
+            const metrics = (await server.post('/metrics', undefined, { method: 'GET', headers: { authorization: 'Bearer flood' } })).text;
+            if (/^cairn_queue_requests 8$/m.test(metrics)) {
+                break;
+            }
+        }
+        const short = await ask('short', 10, 1); // the queue is full
+        assert.equal(short.status, 200, short.text);
+        const before = server.requests().filter((request) => request.prompt > 1000).length;
+        assert.ok(before <= 3, `${before} long prompts were read before the short one`);
+        const codes = (await Promise.all(flood)).map((answer) => answer.status).sort();
+        assert.deepEqual(codes, [200, 200, 200, 200, 200, 200, 200, 200, 429]);
+    } finally {
+        await server.stop();
+        await rm(folder, { recursive: true });
+    }
+});
+
+test('a request that takes longer than --request-timeout is ended, waiting or written, and others go on', async () => {
+    const server = await Server.start(['-c', '32768', '--cache-ram', '128M', '--request-timeout', '1']);
+    try {
+        const long = { prompt: words(10, 1), max_tokens: 30000, ignore_eos: true };
+        const answers = await Promise.all([server.post('/v1/completions', long), server.post('/v1/completions', { ...long, stream: true }), server.post('/v1/completions', long)]);
+        for (const answer of answers) {
+            const error = answer.json?.error ?? eventsOf(answer.text).find((event) => event.error)?.error;
+            assert.equal(error.code, 'request_timeout');
+            assert.ok(answer.status === 504 || answer.status === 200);
+        }
+        assert.equal((await server.post('/v1/completions', { prompt: 'x', max_tokens: 2 })).status, 200);
+    } finally {
+        await server.stop();
+    }
+});
+
 test('API keys let in, and share nothing', async () => {
     const { mkdtemp, rm, writeFile } = await import('node:fs/promises');
     const folder = await mkdtemp(`${process.env.TMPDIR ?? '/tmp'}/cairn-keys-`);
