@@ -59,6 +59,17 @@ if(TARGET cairn)
           COMPONENT program)
   install(DIRECTORY ${CAIRN_LLAMA_SRC}/models/templates DESTINATION ${CMAKE_INSTALL_DATADIR}/cairn/models
           COMPONENT program FILES_MATCHING PATTERN "*.jinja")
+  # The unit names the program where it will be; CPack installs below a folder of its own first.
+  install(CODE "
+    set(prefix \"\${CMAKE_INSTALL_PREFIX}\")
+    if(prefix MATCHES _CPack_Packages)
+      set(prefix \"${CMAKE_INSTALL_PREFIX}\")
+    endif()
+    file(READ \"${PROJECT_SOURCE_DIR}/packaging/cairn.service\" unit)
+    string(REPLACE \"ExecStart=/usr/bin/\" \"ExecStart=\${prefix}/${CMAKE_INSTALL_BINDIR}/\" unit \"\${unit}\")
+    file(WRITE \"${PROJECT_BINARY_DIR}/cairn.service\" \"\${unit}\")
+  " COMPONENT program)
+  install(FILES ${PROJECT_BINARY_DIR}/cairn.service DESTINATION lib/systemd/system COMPONENT program)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT program)
   install(FILES THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
   if(CAIRN_LLAMA STREQUAL "npm")

@@ -24,6 +24,7 @@ for file in bin/cairn share/man/man1/cairn.1 share/man/man1/cairn-serve.1 share/
     share/doc/cairn/page_licenses.txt include/cairn/cairn.h; do
     has "$file"
 done
+grep -q "^ExecStart=$prefix/bin/cairn serve" "$to/lib/systemd/system/cairn.service" || fail "the unit starts another program"
 find "$to" -name cairn.pc | grep -q . || fail "no cairn.pc"
 find "$to" -name 'libcairn.so' | grep -q . || fail "no libcairn.so"
 for command in $("$to/bin/cairn" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do

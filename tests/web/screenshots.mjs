@@ -1,7 +1,7 @@
 // screenshots - pictures of the page's views, from a real server and a scripted conversation.
 //
 //   node tests/web/screenshots.mjs FOLDER        CAIRN_TEST_PROGRAM and CAIRN_TEST_MODEL as for the tests
-import { mkdir } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { Server, words } from '../e2e/harness.mjs';
 import { launch, needBrowser, openPage, send } from './browser.mjs';
 
@@ -12,7 +12,8 @@ if (!folder) {
     process.exit(2);
 }
 await mkdir(folder, { recursive: true });
-const server = await Server.start(['-c', '8192', '--cache-ram', '256M', '--slots', '2', '--alias', 'qwen35-tiny']);
+const disk = await mkdtemp(`${process.env.TMPDIR ?? '/tmp'}/cairn-pictures-`);
+const server = await Server.start(['-c', '8192', '--cache-ram', '256M', '--cache-disk', `${disk}:512M`, '--slots', '2', '--alias', 'qwen35-tiny']);
 const browser = await launch();
 
 // An agent at work: side requests, dropped results, a changing clock, other conversations.
@@ -68,3 +69,4 @@ for (const [name, options] of [['dark', { colorScheme: 'dark', viewport: { width
 }
 await browser.close();
 await server.stop();
+await rm(disk, { recursive: true });
