@@ -3,10 +3,13 @@
  * request in the API's shape, or costs it time; the request after it is answered as if nothing had been.
  */
 #include <arpa/inet.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/mem_test.h"
 #include "contract/contract_support.h"
 #include "engine/engine_llama.h"
 #include "engine/llama_check.h"
@@ -24,7 +27,8 @@ typedef enum fault {
     FAULT_NAN,
     FAULT_SIZE_0,
     FAULT_SET,
-    FAULT_TRIM
+    FAULT_TRIM,
+    FAULT_READING /* decodes that read prompts; answers go on */
 } fault;
 
 /* The table in between; its head comes first, as in every engine. */
@@ -34,7 +38,8 @@ typedef struct wrapped {
     cairn_engine_ops ops;
     atomic_int armed;
     atomic_uint hits;
-    atomic_int spared; /* calls that still work                                                       */
+    atomic_uint answering; /* decodes of answers' tokens so far                                        */
+    atomic_int spared;     /* calls that still work                                                       */
     bool persistent;
 } wrapped;
 
@@ -45,6 +50,7 @@ typedef struct rig {
     cairn_chat *chat;
     cairn_serve *serve;
     cairn_log log;
+    cairn_mem_test heap; /* of the server alone */
     uint16_t port;
     char *reply; /* char[ROOM] */
 } rig;
@@ -74,7 +80,13 @@ static cairn_status decode(cairn_engine *engine, const cairn_piece *pieces, uint
                            cairn_error *reterr)
 {
     cairn_engine *inner = wrapped_of(engine)->inner;
-    if (strikes(engine, FAULT_DECODE) || strikes(engine, FAULT_NAN)) {
+    bool reading = false;
+    for (uint32_t i = 0; i < count; i++)
+        reading = reading || pieces[i].count > 1;
+    if (!reading)
+        atomic_fetch_add(&wrapped_of(engine)->answering, 1);
+    if (strikes(engine, FAULT_DECODE) || (reading && strikes(engine, FAULT_READING)) ||
+        strikes(engine, FAULT_NAN)) {
         for (uint32_t i = 0; i < count; i++)
             inner->ops->reset(inner, pieces[i].slot);
         return cairn_error_set(reterr, CAIRN_ENGINE, "test/decode", "the engine failed on purpose");
@@ -195,7 +207,8 @@ static int start_server(const char *path)
     assert_ok(cairn_chat_open(&source, &r->chat, &error));
     cairn_log_init(&r->log, CAIRN_LOG_LEVEL_ERROR, CAIRN_FIELD_FORMAT_TEXT, cairn_clock_system(), quiet,
                    NULL);
-    cairn_serve_options serve = {.mem = cairn_mem_default(),
+    cairn_mem_test_init(&r->heap, 0);
+    cairn_serve_options serve = {.mem = &r->heap.mem,
                                  .log = &r->log,
                                  .clock = cairn_clock_system(),
                                  .engine = &r->engine.head,
@@ -226,6 +239,8 @@ static int tear_down(void **unused)
     (void)unused;
     rig *r = &shared;
     cairn_serve_stop(r->serve, 0);
+    assert_int_equal(cairn_mem_test_leaked(&r->heap), 0);
+    cairn_mem_test_release(&r->heap);
     cairn_chat_close(r->chat);
     cairn_cache_free(r->cache);
     r->engine.inner->ops->free(r->engine.inner);
@@ -234,11 +249,12 @@ static int tear_down(void **unused)
     return 0;
 }
 
-/* Send a body; gives the status. The reply, its head included, is in shared.reply. */
-static int post(const char *path, const char *body, size_t len_bytes)
+/* Send a body and take all that comes. Gives the status. */
+static int post_into(char *reply, const char *path, const char *body, size_t len_bytes)
 {
-    static char head[ROOM / 4 + 512];
-    int size = snprintf(head, sizeof head,
+    char *head = malloc(len_bytes + 512);
+    assert_non_null(head);
+    int size = snprintf(head, len_bytes + 512,
                         "POST %s HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
                         "Connection: close\r\nContent-Length: %zu\r\n\r\n%.*s",
                         path, len_bytes, (int)len_bytes, body);
@@ -247,14 +263,21 @@ static int post(const char *path, const char *body, size_t len_bytes)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(send(fd, head, (size_t)size, 0), size);
+    free(head);
     size_t used = 0;
-    for (ssize_t got; (got = recv(fd, shared.reply + used, ROOM - 1 - used, 0)) > 0;)
+    for (ssize_t got; (got = recv(fd, reply + used, ROOM - 1 - used, 0)) > 0;)
         used += (size_t)got;
     (void)close(fd);
-    shared.reply[used] = '\0';
+    reply[used] = '\0';
     int status = 0;
-    assert_int_equal(sscanf(shared.reply, "HTTP/1.1 %d", &status), 1);
+    (void)sscanf(reply, "HTTP/1.1 %d", &status); /* 0: the connection was closed without an answer */
     return status;
+}
+
+/* The reply, its head included, is in shared.reply. */
+static int post(const char *path, const char *body, size_t len_bytes)
+{
+    return post_into(shared.reply, path, body, len_bytes);
 }
 
 /* Ask for a greedy answer to `last` behind a long message. Gives the status; the body is in shared.reply. */
@@ -400,6 +423,83 @@ static void a_choice_that_fails_fails_the_whole_answer(void **unused)
     assert_non_null(strstr(shared.reply, "\"index\":3"));
 }
 
+static const char long_answer[] =
+    "{\"prompt\":\"a\",\"max_tokens\":400,\"ignore_eos\":true,\"temperature\":0}";
+
+static void *answer_at_length(void *reply)
+{
+    (void)post_into(reply, "/v1/completions", long_answer, sizeof long_answer - 1);
+    return NULL;
+}
+
+/* The text of a completion, as it stands in the JSON. */
+static void text_of(const char *reply, char *text, size_t room)
+{
+    const char *at = strstr(reply, "\"text\":");
+    (void)snprintf(text, room, "%s", at != NULL ? at : "");
+    char *end = strstr(text, "\",\"");
+    if (end != NULL)
+        *end = '\0';
+}
+
+static void those_beside_one_that_fails_are_unharmed(void **unused)
+{
+    (void)unused;
+    static char alone[ROOM / 16], beside[ROOM / 16];
+    char *reply = malloc(ROOM), text[512];
+    uint32_t failed = 0;
+    (void)answer_at_length(reply);
+    text_of(reply, alone, sizeof alone);
+    assert_true(strlen(alone) > 400);
+    pthread_t thread;
+    uint32_t begun = atomic_load(&shared.engine.answering);
+    assert_int_equal(pthread_create(&thread, NULL, answer_at_length, reply), 0);
+    while (atomic_load(&shared.engine.answering) < begun + 3) /* its own prompt is read */
+        (void)sched_yield();
+    arm(FAULT_READING, true);
+    for (uint32_t i = 0; i < 4; i++) {
+        char last[32];
+        (void)snprintf(last, sizeof last, "beside %u", i);
+        failed += ask(last, text, sizeof text) == 500;
+    }
+    arm(FAULT_NONE, false);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    text_of(reply, beside, sizeof beside);
+    assert_int_equal(failed, 4);
+    assert_string_equal(beside, alone);
+    free(reply);
+}
+
+/* Every n-th allocation of the server fails once: an error in the API's shape, or an answer; and nothing stays behind. */
+static void a_failing_allocation_is_an_error_to_one_request(void **unused)
+{
+    (void)unused;
+    char before[512], text[512];
+    uint32_t errors = 0;
+    assert_int_equal(ask("one", before, sizeof before), 200);
+    uint64_t calls = shared.heap.calls;
+    assert_int_equal(ask("one", text, sizeof text), 200);
+    calls = shared.heap.calls - calls;
+    for (uint64_t nth = 1; nth <= calls; nth += 1 + calls / 60) {
+        shared.heap.fail_at = shared.heap.calls + nth;
+        int status = ask("one", text, sizeof text);
+        shared.heap.fail_at = 0;
+        if (status == 200) {
+            assert_string_equal(text, before);
+            continue;
+        }
+        errors++;
+        /* The very first is what the connection is remembered by: without it nothing can be said, and it is closed. */
+        bool closed = status == 0 && nth == 1;
+        assert_true(closed || status == 500 || status == 503);
+        assert_true(closed || strstr(shared.reply, "\"error\"") != NULL);
+        assert_int_equal(ask("one", text, sizeof text), 200);
+        assert_string_equal(text, before);
+    }
+    printf("%llu allocations a request; %u failures were told\n", (unsigned long long)calls, errors);
+    assert_true(errors > 5);
+}
+
 /* A copy of the model without its chat template, and without tokens that end a turn. */
 static void write_bare_model(const char *from, const char *to)
 {
@@ -460,6 +560,8 @@ int main(void)
         cmocka_unit_test(a_refused_state_or_cut_costs_time_and_no_answer),
         cmocka_unit_test(a_stream_that_breaks_says_so_in_the_shape_of_its_api),
         cmocka_unit_test(a_choice_that_fails_fails_the_whole_answer),
+        cmocka_unit_test(those_beside_one_that_fails_are_unharmed),
+        cmocka_unit_test(a_failing_allocation_is_an_error_to_one_request),
         cmocka_unit_test(a_model_without_template_and_end_of_turn_answers),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
