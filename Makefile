@@ -37,7 +37,7 @@ help:
 	@echo 'make test-agents  real coding agents from npm against the server (1 GB to install, minutes)'
 	@echo 'make load         mixed traffic of 8 clients for DURATION=600 seconds: no error, no leak, time between tokens'
 	@echo 'make screenshots  pictures of the page into docs/images (needs chromium)'
-	@echo 'make reference    docs/reference and docs/comparison.md, from headers, --help and docs/results'
+	@echo 'make reference    docs/reference, the options in README.md and docs/comparison.md, from what they are about'
 	@echo 'make test-fresh   demo and test in a minimal Debian 12 made for it (needs root and debootstrap)'
 	@echo 'make install      PREFIX=/usr/local DESTDIR=: program, library, man pages, completions; make uninstall takes them away'
 	@echo 'make deb          Debian packages into build/deb (make test-deb tries them in a Debian 12 made for it)'
@@ -113,6 +113,7 @@ bench-shared: build-release
 reference: build
 	@tools/api-docs docs/reference
 	@tools/command-docs build/dev/bin/cairn --reference docs/reference/commands.md
+	@tools/command-docs build/dev/bin/cairn --readme README.md
 	@tools/comparison docs/comparison.md
 
 screenshots: build

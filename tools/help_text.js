@@ -83,6 +83,5 @@ function readProgram(program) {
 }
 
 const optionsOf = (command) => command.help.groups.flatMap((group) => group.options);
-const variableOf = (name) => `CAIRN_${name.replace(/-/g, '_').toUpperCase()}`;
 
-module.exports = { readProgram, readHelp, readCommands, subcommandsOf, optionsOf, variableOf };
+module.exports = { readProgram, readHelp, readCommands, subcommandsOf, optionsOf };

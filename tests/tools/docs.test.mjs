@@ -9,6 +9,7 @@ const ROOT = new URL('../..', import.meta.url).pathname;
 const PROGRAM = process.env.CAIRN_TEST_PROGRAM;
 const require = createRequire(import.meta.url);
 const { readProgram, readHelp, optionsOf } = require('../../tools/help_text.js');
+const { readmeOf } = require('../../tools/command-docs');
 const { readHeader, readParts } = require('../../tools/header_text.js');
 const run = (...args) => execFileSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
 const read = (file) => readFileSync(`${ROOT}/${file}`, 'utf8');
@@ -27,6 +28,10 @@ test('docs/reference/commands.md says what --help says (else: make reference)', 
     } finally {
         rmSync(folder, { recursive: true });
     }
+});
+
+test('README.md has every option of serve as --help has it (else: make reference)', () => {
+    assert.equal(read('README.md'), readmeOf(read('README.md'), readProgram(PROGRAM)));
 });
 
 test('docs/comparison.md says what docs/results says (else: make reference)', () => {
