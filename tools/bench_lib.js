@@ -172,7 +172,7 @@ class Server {
         return JSON.parse(answer.text);
     }
 
-    // A streamed request. Gives { status, events, first_ms, total_ms, first_cpu_ms, total_cpu_ms }: times from the request's last byte
+    // A streamed request. Gives { status, events, times, first_ms, total_ms, first_cpu_ms, total_cpu_ms }: times from the request's last byte
     // sent, and the server's processor time; `first` is the first event, which both servers send when the prompt has been read.
     stream(route, body) {
         return new Promise((resolve, reject) => {
@@ -185,6 +185,7 @@ class Server {
             let firstCpu = NaN;
             let rest = '';
             const events = [];
+            const times = [];
             const request = http.request({ host: '127.0.0.1', port: this.port, method: 'POST', path: route, agent: this.agent,
                 headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), 'anthropic-version': '2023-06-01' } }, (response) => {
                 response.setEncoding('utf8');
@@ -199,6 +200,7 @@ class Server {
                             firstCpu = cpu();
                         }
                         if (line.startsWith('data:') && line !== 'data: [DONE]') {
+                            times.push(since());
                             try {
                                 events.push(JSON.parse(line.slice(5)));
                             } catch {
@@ -210,7 +212,7 @@ class Server {
                     }
                 });
                 response.on('error', reject);
-                response.on('end', () => resolve({ status: response.statusCode, events, first_ms: first, total_ms: since(), first_cpu_ms: firstCpu, total_cpu_ms: cpu(), rest }));
+                response.on('end', () => resolve({ status: response.statusCode, events, times, first_ms: first, total_ms: since(), first_cpu_ms: firstCpu, total_cpu_ms: cpu(), rest }));
             });
             request.on('error', reject);
             request.end(text);
@@ -228,6 +230,14 @@ class Server {
         await this.ended;
         clearTimeout(timer);
         started.delete(this.child);
+    }
+}
+
+// Stop what a failed measurement left running.
+async function stopAll() {
+    for (const child of started) {
+        child.kill('SIGKILL');
+        started.delete(child);
     }
 }
 
@@ -326,5 +336,5 @@ function plotBars({ title, yLabel, groups, series, yMax }) {
     return `${out.join('\n')}\n`;
 }
 
-module.exports = { ROOT, CAIRN, Server, fail, progress, median, sum, geomean, spread, spreadText, fixed, thousands, randomOf, describeMachine, processorTime,
+module.exports = { ROOT, CAIRN, Server, stopAll, fail, progress, median, sum, geomean, spread, spreadText, fixed, thousands, randomOf, describeMachine, processorTime,
     machineText, findModel, markdownTable, textTable, plotLogLog, plotBars };
