@@ -10,7 +10,7 @@
 #include "engine/llama_inside.h"
 #include "engine/llama_share.h"
 
-cairn_status llama_refused(cairn_error *reterr, cairn_status status, const char *where)
+cairn_status cairn_llama_refused(cairn_error *reterr, cairn_status status, const char *where)
 {
     char message[128];
     cairn_llama_last_error(message, sizeof message);
@@ -29,7 +29,7 @@ static llama_state_seq_flags state_flags(const llama_engine *e)
     return e->split == LLAMA_SPLIT_WHOLE ? 0 : LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
 }
 
-void llama_slot_forget(llama_slot *slot)
+void cairn_llama_slot_forget(llama_slot *slot)
 {
     slot->used = false;
     slot->length = 0;
@@ -41,10 +41,10 @@ void llama_slot_forget(llama_slot *slot)
     slot->staged = false;
 }
 
-void llama_slot_reset(llama_engine *e, llama_slot *slot)
+void cairn_llama_slot_reset(llama_engine *e, llama_slot *slot)
 {
     if (slot->context == e->shared) {
-        llama_share_reset(e, slot);
+        cairn_llama_share_reset(e, slot);
         return;
     }
     bool contents = slot->broken;
@@ -56,16 +56,16 @@ void llama_slot_reset(llama_engine *e, llama_slot *slot)
         contents = taken != e->sound_bytes;
     }
     llama_memory_clear(slot->memory, contents);
-    llama_slot_forget(slot);
+    cairn_llama_slot_forget(slot);
 }
 
-cairn_status llama_slot_detach(llama_engine *e, llama_slot *slot, llama_seq_id seq, cairn_error *reterr)
+cairn_status cairn_llama_slot_detach(llama_engine *e, llama_slot *slot, llama_seq_id seq, cairn_error *reterr)
 {
     if (e->split != LLAMA_SPLIT_CELL && e->split != LLAMA_SPLIT_CELL_ONLY)
         return CAIRN_OK;
     size_t taken = llama_state_seq_set_data_ext(slot->context, e->hollow_state, (size_t)e->hollow_bytes, seq,
                                                 LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
-    return taken == e->hollow_bytes ? CAIRN_OK : llama_refused(reterr, CAIRN_ENGINE, "engine/detach");
+    return taken == e->hollow_bytes ? CAIRN_OK : cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/detach");
 }
 
 /* --- cutting ----------------------------------------------------------------------------------------- */
@@ -102,21 +102,21 @@ static bool cut_exact(const llama_engine *e, const llama_slot *slot, uint32_t le
 static cairn_status cut(llama_engine *e, llama_slot *slot, uint32_t length, cairn_error *reterr)
 {
     if (length == 0) {
-        llama_slot_reset(e, slot);
+        cairn_llama_slot_reset(e, slot);
         return CAIRN_OK;
     }
     bool exact = cut_exact(e, slot, length);
-    cairn_status status = llama_share_unload(e, slot, reterr);
-    llama_share_changed(e, slot, length);
+    cairn_status status = cairn_llama_share_unload(e, slot, reterr);
+    cairn_llama_share_changed(e, slot, length);
     if (status != CAIRN_OK) {
         /* the rows never came back into the slot */
     } else if (e->split == LLAMA_SPLIT_WHOLE) {
         llama_memory_clear(slot->memory, false);
         slot->hollow = true;
     } else {
-        status = llama_slot_detach(e, slot, slot->live, reterr);
+        status = cairn_llama_slot_detach(e, slot, slot->live, reterr);
         if (status == CAIRN_OK && !llama_memory_seq_rm(slot->memory, slot->live, (llama_pos)length, -1))
-            status = llama_refused(reterr, CAIRN_ENGINE, "engine/trim");
+            status = cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/trim");
     }
     slot->length = length;
     if (slot->window_base > length)
@@ -146,7 +146,7 @@ static cairn_status llama_trim(cairn_engine *engine, uint32_t slot_index, uint32
     else if (length < slot->length)
         status = cut(e, slot, length, reterr);
     if (status != CAIRN_OK)
-        llama_slot_reset(e, slot);
+        cairn_llama_slot_reset(e, slot);
     return status;
 }
 
@@ -157,7 +157,7 @@ static uint32_t llama_length(cairn_engine *engine, uint32_t slot)
 
 static void llama_reset(cairn_engine *engine, uint32_t slot)
 {
-    llama_slot_reset(llama_engine_of(engine), slot_at(engine, slot));
+    cairn_llama_slot_reset(llama_engine_of(engine), slot_at(engine, slot));
 }
 
 /* --- decode ------------------------------------------------------------------------------------------ */
@@ -232,7 +232,7 @@ static cairn_status check_answer(llama_engine *e, const cairn_piece *piece, llam
     for (uint32_t i = first; piece->logits != CAIRN_LOGITS_NONE && i < piece->count; i++) {
         const float *row = llama_get_logits_ith(e->slots[piece->slot].context, (int32_t)(answer->first + i));
         if (!row)
-            return llama_refused(reterr, CAIRN_ENGINE, "engine/decode: logits");
+            return cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/decode: logits");
         answer->nan = !row_is_sound(row, e->head.info.vocab_size);
         if (answer->nan)
             return cairn_error_set(reterr, CAIRN_ENGINE, "engine/decode",
@@ -289,9 +289,9 @@ static cairn_status decode_batch(llama_engine *e, const cairn_piece *pieces, lla
     if (result == 2)
         return cairn_error_set(reterr, CAIRN_CANCELLED, "engine/decode", NULL);
     if (result == 1 || result == -2)
-        return llama_refused(reterr, CAIRN_NOMEM, "engine/decode");
+        return cairn_llama_refused(reterr, CAIRN_NOMEM, "engine/decode");
     if (result != 0)
-        return llama_refused(reterr, CAIRN_ENGINE, "engine/decode");
+        return cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/decode");
     cairn_status status = CAIRN_OK;
     for (uint32_t i = 0; i < count; i++) {
         cairn_status one = check_answer(e, &pieces[i], &answers[i], status == CAIRN_OK ? reterr : NULL);
@@ -319,7 +319,7 @@ static cairn_status settle(llama_engine *e, llama_slot *slot, cairn_error *reter
                                      LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != size ||
         llama_state_seq_set_data_ext(slot->context, e->settle_buffer, size, slot->live,
                                      LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != size)
-        return llama_refused(reterr, CAIRN_ENGINE, where);
+        return cairn_llama_refused(reterr, CAIRN_ENGINE, where);
     slot->window_low = slot->length - e->window_tokens;
     slot->window_base = slot->length;
     return CAIRN_OK;
@@ -369,7 +369,7 @@ static cairn_status llama_decode_pieces(cairn_engine *engine, const cairn_piece 
     for (uint32_t i = 0; i < count; i++) {
         e->answers[i].nan = false;
         if (status == CAIRN_OK)
-            status = llama_share_unload(e, &e->slots[pieces[i].slot], reterr);
+            status = cairn_llama_share_unload(e, &e->slots[pieces[i].slot], reterr);
     }
     if (e->shared && status == CAIRN_OK)
         status = decode_batch(e, pieces, e->answers, count, reterr);
@@ -432,7 +432,7 @@ static cairn_status llama_state_get(cairn_engine *engine, uint32_t slot_index, u
         return cairn_error_set(reterr, CAIRN_INVALID, where, "%llu bytes given, %llu needed",
                                (unsigned long long)size, (unsigned long long)expected);
     if (llama_state_seq_get_data_ext(slot->context, out, (size_t)size, slot->live, state_flags(e)) != size)
-        return llama_refused(reterr, CAIRN_ENGINE, where);
+        return cairn_llama_refused(reterr, CAIRN_ENGINE, where);
     return CAIRN_OK;
 }
 
@@ -459,11 +459,11 @@ static cairn_status state_put(llama_engine *e, llama_slot *slot, uint32_t length
     if ((e->cell_bytes && size != e->cell_bytes) || size > e->head.info.state_bytes_max)
         return cairn_error_set(reterr, CAIRN_CORRUPT, where, "%llu bytes are not a state of this model",
                                (unsigned long long)size);
-    cairn_status status = llama_share_unload(e, slot, reterr);
+    cairn_status status = cairn_llama_share_unload(e, slot, reterr);
     if (status != CAIRN_OK)
         return status;
     if (llama_state_seq_set_data_ext(slot->context, bytes, (size_t)size, slot->live, state_flags(e)) != size)
-        return llama_refused(reterr, CAIRN_CORRUPT, where);
+        return cairn_llama_refused(reterr, CAIRN_CORRUPT, where);
     if (!state_fits(e, slot, length))
         return cairn_error_set(reterr, CAIRN_CORRUPT, where, "the state was saved at another length than %u",
                                length);
@@ -479,7 +479,7 @@ static cairn_status llama_state_set(cairn_engine *engine, uint32_t slot_index, u
     cairn_status status = state_put(e, slot, length, bytes, size, reterr);
     if (status != CAIRN_OK) {
         slot->broken = true; /* half a state may have been written: clear the cells, too */
-        llama_slot_reset(e, slot);
+        cairn_llama_slot_reset(e, slot);
         return status;
     }
     slot->state_set = true;
@@ -493,7 +493,7 @@ static cairn_status llama_state_set(cairn_engine *engine, uint32_t slot_index, u
 
 static cairn_rows_size llama_rows_size_of(cairn_engine *engine, uint32_t begin, uint32_t end)
 {
-    return llama_rows_size(llama_engine_of(engine), begin, end);
+    return cairn_llama_rows_size(llama_engine_of(engine), begin, end);
 }
 
 static cairn_status llama_rows_out(cairn_engine *engine, uint32_t slot_index, uint32_t begin, uint32_t end,
@@ -505,8 +505,8 @@ static cairn_status llama_rows_out(cairn_engine *engine, uint32_t slot_index, ui
         return cairn_error_set(reterr, CAIRN_INVALID, "engine/rows: export", "rows [%u, %u) of %u", begin,
                                end, slot->length);
     llama_slot *from = slot;
-    cairn_status status = llama_share_carry(e, slot, end, &from, reterr);
-    return status == CAIRN_OK ? llama_rows_export(e, from, begin, end, out, out_size, ret_size, reterr)
+    cairn_status status = cairn_llama_share_carry(e, slot, end, &from, reterr);
+    return status == CAIRN_OK ? cairn_llama_rows_export(e, from, begin, end, out, out_size, ret_size, reterr)
                               : status;
 }
 
@@ -515,11 +515,11 @@ static cairn_status rows_import(llama_engine *e, llama_slot *slot, uint32_t begi
                                 uint32_t use_end, const uint8_t *bytes, uint64_t size, cairn_error *reterr)
 {
     llama_slot *into = slot;
-    cairn_status status = llama_share_stage(e, slot, begin_use, &into, reterr);
+    cairn_status status = cairn_llama_share_stage(e, slot, begin_use, &into, reterr);
     if (status == CAIRN_OK)
-        status = llama_rows_import(e, into, begin, begin_use, use_end, bytes, size, reterr);
+        status = cairn_llama_rows_import(e, into, begin, begin_use, use_end, bytes, size, reterr);
     if (status == CAIRN_OK && into != slot)
-        llama_share_staged(e, slot, use_end);
+        cairn_llama_share_staged(e, slot, use_end);
     return status;
 }
 
@@ -539,14 +539,14 @@ static cairn_status llama_rows_in(cairn_engine *engine, uint32_t slot_index, uin
     else if (end > e->head.info.slot_tokens_max)
         status = cairn_error_set(reterr, CAIRN_LIMIT, where, "rows up to %u; a slot holds %u", end,
                                  e->head.info.slot_tokens_max);
-    else if (size != llama_rows_size(e, begin, end).bytes)
+    else if (size != cairn_llama_rows_size(e, begin, end).bytes)
         status = cairn_error_set(reterr, CAIRN_CORRUPT, where, "%llu bytes are not rows [%u, %u)",
                                  (unsigned long long)size, begin, end);
     else
         status = rows_import(e, slot, begin, begin_use, use_end, bytes, size, reterr);
     if (status != CAIRN_OK) {
         slot->broken = true;
-        llama_slot_reset(e, slot);
+        cairn_llama_slot_reset(e, slot);
         return status;
     }
     note_length(e, slot, use_end);
@@ -570,10 +570,10 @@ static void llama_resume_work(cairn_engine *engine)
 
 static void llama_engine_free(cairn_engine *engine)
 {
-    llama_unmake(engine ? llama_engine_of(engine) : NULL);
+    cairn_llama_unmake(engine ? llama_engine_of(engine) : NULL);
 }
 
-const cairn_engine_ops llama_engine_ops = {
+const cairn_engine_ops cairn_llama_engine_ops = {
     .decode = llama_decode_pieces,
     .logits = llama_logits,
     .length = llama_length,

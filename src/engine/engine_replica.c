@@ -323,15 +323,15 @@ static const cairn_engine_ops replica_ops = {
     .decode = replica_decode,
     .logits = replica_logits,
     .length = replica_length,
-    .can_trim = replica_can_trim,
-    .trim = replica_trim,
+    .can_trim = cairn_replica_can_trim,
+    .trim = cairn_replica_trim,
     .reset = replica_reset,
-    .state_size = replica_state_size,
-    .state_get = replica_state_get,
-    .state_set = replica_state_set,
-    .rows_size = replica_rows_size,
-    .rows_export = replica_rows_export,
-    .rows_import = replica_rows_import,
+    .state_size = cairn_replica_state_size,
+    .state_get = cairn_replica_state_get,
+    .state_set = cairn_replica_state_set,
+    .rows_size = cairn_replica_rows_size,
+    .rows_export = cairn_replica_rows_export,
+    .rows_import = cairn_replica_rows_import,
     .interrupt = replica_interrupt,
     .resume_work = replica_resume_work,
     .free = replica_free,
@@ -393,7 +393,7 @@ static void fill_info(replica *r)
         .state_bytes_max = has_chain(r) ? o->state_bytes : 0,
         .row_bytes = o->row_bytes,
     };
-    replica_fill_bytes(r->head.info.fingerprint, sizeof r->head.info.fingerprint, seed);
+    cairn_replica_fill_bytes(r->head.info.fingerprint, sizeof r->head.info.fingerprint, seed);
 }
 
 static bool allocate(replica *r)

@@ -337,7 +337,7 @@ cairn_status cairn_llama_check(cairn_engine *engine, cairn_mem *mem, cairn_check
     info->exact = false;
     cairn_status status = cairn_check_run(engine, mem, ret_check, reterr);
     if (status == CAIRN_OK && e->shared && !(ret_check->usable && ret_check->exact && ret_check->rows_move)) {
-        status = llama_share_leave(e, reterr);
+        status = cairn_llama_share_leave(e, reterr);
         if (status == CAIRN_OK)
             status = cairn_check_run(engine, mem, ret_check, reterr);
     }
@@ -347,7 +347,7 @@ cairn_status cairn_llama_check(cairn_engine *engine, cairn_mem *mem, cairn_check
         (!ret_check->usable || !ret_check->rows_move)) {
         cairn_check whole;
         uint32_t tokens = ret_check->tokens;
-        status = llama_use_whole_states(e, reterr);
+        status = cairn_llama_use_whole_states(e, reterr);
         if (status == CAIRN_OK)
             status = cairn_check_run(engine, mem, &whole, reterr);
         if (status == CAIRN_OK) {

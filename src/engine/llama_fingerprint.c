@@ -80,7 +80,7 @@ static cairn_status read_head(const char *path, uint64_t *ret_data_offset, uint3
 {
     struct gguf_context *gguf = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
     if (!gguf)
-        return llama_refused(reterr, CAIRN_CORRUPT, "engine/fingerprint");
+        return cairn_llama_refused(reterr, CAIRN_CORRUPT, "engine/fingerprint");
     *ret_data_offset = gguf_get_data_offset(gguf);
     int64_t key = gguf_find_key(gguf, "split.count");
     if (key >= 0 && gguf_get_kv_type(gguf, key) == GGUF_TYPE_UINT16)
@@ -139,7 +139,7 @@ static cairn_status add_model(llama_engine *e, cairn_digest_stream *digest, cair
     return status;
 }
 
-cairn_status llama_fingerprint(llama_engine *e, cairn_error *reterr)
+cairn_status cairn_llama_fingerprint(llama_engine *e, cairn_error *reterr)
 {
     cairn_digest value;
     cairn_digest_stream *digest = cairn_digest_stream_new(e->mem);

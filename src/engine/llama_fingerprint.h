@@ -25,6 +25,6 @@ struct llama_engine;
  * Errors   CAIRN_IO, CAIRN_NOTFOUND, CAIRN_CORRUPT (the model file), CAIRN_NOMEM
  * Cost     reads at most 8 MiB and the metadata of each part
  */
-CAIRN_MUST_CHECK cairn_status llama_fingerprint(struct llama_engine *e, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_fingerprint(struct llama_engine *e, cairn_error *reterr);
 
 #endif

@@ -88,37 +88,37 @@ static inline llama_engine *llama_engine_of(cairn_engine *engine)
  * Empty a slot. libllama starts a new sequence from what its recurrent cell held, times 0: that is not 0 where there is
  * NaN. So a sound state is put there first. A broken slot has all its cells' contents cleared, rows too.
  */
-void llama_slot_reset(llama_engine *e, llama_slot *slot);
+void cairn_llama_slot_reset(llama_engine *e, llama_slot *slot);
 
 /*
  * Take the recurrent cell out of a sequence, leaving rows alone. Nothing to do where there is none.
  * Errors  CAIRN_ENGINE libllama refused its own empty state
  */
-CAIRN_MUST_CHECK cairn_status llama_slot_detach(llama_engine *e, llama_slot *slot, llama_seq_id seq,
-                                                cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_slot_detach(llama_engine *e, llama_slot *slot, llama_seq_id seq,
+                                                      cairn_error *reterr);
 
 /* Forget what a slot holds, without touching libllama. */
-void llama_slot_forget(llama_slot *slot);
+void cairn_llama_slot_forget(llama_slot *slot);
 
 /* The context of slots[index], or one for the carrier. */
-CAIRN_MUST_CHECK cairn_status llama_make_context(llama_engine *e, llama_slot *slot, uint32_t index,
-                                                 cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_make_context(llama_engine *e, llama_slot *slot, uint32_t index,
+                                                       cairn_error *reterr);
 
 /* Room for batches of `count` tokens. */
-CAIRN_MUST_CHECK cairn_status llama_make_batch(llama_engine *e, uint32_t count, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_make_batch(llama_engine *e, uint32_t count, cairn_error *reterr);
 
 /* `status` with libllama's own last message. */
-cairn_status llama_refused(cairn_error *reterr, cairn_status status, const char *where);
+cairn_status cairn_llama_refused(cairn_error *reterr, cairn_status status, const char *where);
 
 /*
  * States become whole sequences, rows become a count. All slots are emptied; info and the fingerprint change.
- * Errors  those of llama_fingerprint, CAIRN_ENGINE
+ * Errors  those of cairn_llama_fingerprint, CAIRN_ENGINE
  */
-CAIRN_MUST_CHECK cairn_status llama_use_whole_states(llama_engine *e, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_use_whole_states(llama_engine *e, cairn_error *reterr);
 
 /* Free everything; a half-made engine and NULL are allowed. */
-void llama_unmake(llama_engine *e);
+void cairn_llama_unmake(llama_engine *e);
 
-extern const cairn_engine_ops llama_engine_ops;
+extern const cairn_engine_ops cairn_llama_engine_ops;
 
 #endif

@@ -135,7 +135,7 @@ static cairn_status context_params(llama_engine *e, cairn_error *reterr)
     return status;
 }
 
-cairn_status llama_make_context(llama_engine *e, llama_slot *slot, uint32_t index, cairn_error *reterr)
+cairn_status cairn_llama_make_context(llama_engine *e, llama_slot *slot, uint32_t index, cairn_error *reterr)
 {
     const char *where = "engine/new: context";
     char message[128];
@@ -152,8 +152,8 @@ cairn_status llama_make_context(llama_engine *e, llama_slot *slot, uint32_t inde
     slot->memory = llama_get_memory(slot->context);
     if (!slot->memory)
         return cairn_error_set(reterr, CAIRN_UNSUPPORTED, where, "this model keeps no sequence");
-    llama_threads_attach(e, slot->context);
-    llama_slot_reset(e, slot);
+    cairn_llama_threads_attach(e, slot->context);
+    cairn_llama_slot_reset(e, slot);
     return CAIRN_OK;
 }
 
@@ -167,7 +167,7 @@ static void release_batch(llama_engine *e)
     cairn_mem_array_release(e->mem, e->wanted, room, sizeof *e->wanted);
 }
 
-cairn_status llama_make_batch(llama_engine *e, uint32_t count, cairn_error *reterr)
+cairn_status cairn_llama_make_batch(llama_engine *e, uint32_t count, cairn_error *reterr)
 {
     release_batch(e);
     e->batch_room = count;
@@ -189,7 +189,7 @@ static cairn_status make_arrays(llama_engine *e, cairn_error *reterr)
     e->answers = cairn_mem_array(e->mem, e->slots_room, sizeof *e->answers);
     if (!e->slots || !e->answers)
         return cairn_error_set(reterr, CAIRN_NOMEM, "engine/new", NULL);
-    return llama_make_batch(e, e->options.batch_tokens_max, reterr);
+    return cairn_llama_make_batch(e, e->options.batch_tokens_max, reterr);
 }
 
 static void release_arrays(llama_engine *e)
@@ -202,7 +202,7 @@ static void release_arrays(llama_engine *e)
     cairn_mem_release(e->mem, e->settle_buffer, (size_t)e->settle_bytes);
 }
 
-void llama_unmake(llama_engine *e)
+void cairn_llama_unmake(llama_engine *e)
 {
     if (!e)
         return;
@@ -213,7 +213,7 @@ void llama_unmake(llama_engine *e)
         llama_free(e->shared);
         llama_free(e->carrier.context);
     }
-    llama_threads_release(e);
+    cairn_llama_threads_release(e);
     cairn_llama_model_free(e->model);
     release_arrays(e);
     cairn_mem_release(e->mem, e, sizeof *e);
@@ -238,7 +238,7 @@ static cairn_status take_hollow(llama_engine *e, cairn_error *reterr)
     }
     if (llama_state_seq_get_data_ext(slot->context, e->hollow_state, (size_t)e->hollow_bytes, LLAMA_SEQ_LIVE,
                                      LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) != e->hollow_bytes)
-        return llama_refused(reterr, CAIRN_ENGINE, "engine/new: empty state");
+        return cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/new: empty state");
     return CAIRN_OK;
 }
 
@@ -260,7 +260,7 @@ static cairn_status probe_decode(llama_engine *e, uint32_t begin, uint32_t count
 {
     cairn_token tokens[PROBE_TOKENS] = {0, 1, 0, 1};
     cairn_piece piece = {0, begin, tokens, count, CAIRN_LOGITS_LAST, true};
-    return llama_engine_ops.decode(&e->head, &piece, 1, reterr);
+    return cairn_llama_engine_ops.decode(&e->head, &piece, 1, reterr);
 }
 
 static void measure_states(llama_engine *e, const uint64_t partial[2], const uint64_t full[2])
@@ -300,7 +300,7 @@ static cairn_status take_sound(llama_engine *e, cairn_error *reterr)
         return cairn_error_set(reterr, CAIRN_NOMEM, "engine/new", NULL);
     if (llama_state_seq_get_data_ext(slot->context, e->sound_state, (size_t)e->sound_bytes, LLAMA_SEQ_LIVE,
                                      flags) != e->sound_bytes)
-        return llama_refused(reterr, CAIRN_ENGINE, "engine/new: state");
+        return cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/new: state");
     return CAIRN_OK;
 }
 
@@ -342,24 +342,24 @@ static cairn_status measure(llama_engine *e, cairn_error *reterr)
         status = make_settle(e, reterr);
     if (status != CAIRN_OK)
         return status;
-    status = llama_rows_measure(e, reterr);
+    status = cairn_llama_rows_measure(e, reterr);
     e->head.info.rows_move = status == CAIRN_OK;
     e->head.info.row_bytes = e->rows.row_bytes;
-    llama_slot_reset(e, slot);
+    cairn_llama_slot_reset(e, slot);
     e->tokens_decoded = 0;
     return status == CAIRN_UNSUPPORTED ? CAIRN_OK : status;
 }
 
-cairn_status llama_use_whole_states(llama_engine *e, cairn_error *reterr)
+cairn_status cairn_llama_use_whole_states(llama_engine *e, cairn_error *reterr)
 {
     CAIRN_ASSERT(!e->shared);
     for (uint32_t i = 0; i < e->options.slots; i++)
-        llama_slot_reset(e, &e->slots[i]);
+        cairn_llama_slot_reset(e, &e->slots[i]);
     e->options.whole_states = true;
     e->cell_bytes = 0;
     e->split = LLAMA_SPLIT_ROWS_ONLY; /* no cell is taken off while this is measured */
     cairn_status status = measure(e, reterr);
-    return status == CAIRN_OK ? llama_fingerprint(e, reterr) : status;
+    return status == CAIRN_OK ? cairn_llama_fingerprint(e, reterr) : status;
 }
 
 /* --- all together -------------------------------------------------------------------------------------- */
@@ -386,7 +386,7 @@ static cairn_status plan(llama_engine *e, cairn_error *reterr)
     if (status == CAIRN_OK)
         status = context_params(e, reterr);
     if (status == CAIRN_OK)
-        status = llama_plan_slots(e, reterr);
+        status = cairn_llama_plan_slots(e, reterr);
     cairn_llama_model_free(e->model);
     e->model = NULL;
     return status;
@@ -413,16 +413,16 @@ static cairn_status make(llama_engine *e, cairn_error *reterr)
     info->slot_tokens_max = e->options.slot_tokens_max;
     info->batch_tokens_max = e->options.batch_tokens_max;
     describe_build(e);
-    llama_threads_make(e);
-    status = llama_make_context(e, &e->slots[0], 0, reterr);
+    cairn_llama_threads_make(e);
+    status = cairn_llama_make_context(e, &e->slots[0], 0, reterr);
     if (status == CAIRN_OK)
         status = measure(e, reterr);
-    if (status == CAIRN_OK && llama_share_wanted(e, e->options.slots))
-        status = llama_share_make(e, reterr);
+    if (status == CAIRN_OK && cairn_llama_share_wanted(e, e->options.slots))
+        status = cairn_llama_share_make(e, reterr);
     for (uint32_t i = 1; !e->shared && i < e->options.slots && status == CAIRN_OK; i++)
-        status = llama_make_context(e, &e->slots[i], i, reterr);
+        status = cairn_llama_make_context(e, &e->slots[i], i, reterr);
     if (status == CAIRN_OK)
-        status = llama_fingerprint(e, reterr);
+        status = cairn_llama_fingerprint(e, reterr);
     return status;
 }
 
@@ -434,11 +434,11 @@ cairn_status cairn_llama_new(const cairn_llama_options *options, cairn_mem *mem,
         return cairn_error_set(reterr, CAIRN_NOMEM, "engine/new", NULL);
     e->mem = mem;
     e->options = *options;
-    e->head.ops = &llama_engine_ops;
+    e->head.ops = &cairn_llama_engine_ops;
     atomic_init(&e->interrupted, false);
     cairn_status status = make(e, reterr);
     if (status != CAIRN_OK) {
-        llama_unmake(e);
+        cairn_llama_unmake(e);
         return status;
     }
     *ret_engine = &e->head;
@@ -453,7 +453,7 @@ struct llama_model *cairn_llama_model_get(cairn_engine *engine)
 void cairn_llama_memory_get(cairn_engine *engine, cairn_llama_memory *ret_memory)
 {
     const llama_engine *e = llama_engine_of(engine);
-    llama_plan_memory(e, ret_memory);
+    cairn_llama_plan_memory(e, ret_memory);
 }
 
 void cairn_llama_counts_get(const cairn_engine *engine, uint64_t *ret_decoded, uint64_t *ret_discarded)

@@ -12,8 +12,8 @@ static cairn_status sizes_of(llama_engine *e, struct llama_context_params params
 {
     struct llama_context *context = llama_init_from_model(e->model, params);
     if (!context)
-        return llama_refused(reterr, CAIRN_INVALID, "engine/new: plan");
-    llama_sizes_get(context, ret_sizes);
+        return cairn_llama_refused(reterr, CAIRN_INVALID, "engine/new: plan");
+    cairn_llama_sizes_get(context, ret_sizes);
     llama_free(context);
     return CAIRN_OK;
 }
@@ -23,14 +23,14 @@ static cairn_status need_of(llama_engine *e, uint32_t slots, const llama_sizes *
                             cairn_error *reterr)
 {
     *ret_need = *one;
-    if (!llama_share_wanted(e, slots)) {
+    if (!cairn_llama_share_wanted(e, slots)) {
         ret_need->context_bytes *= slots;
         ret_need->compute_bytes *= slots;
         return CAIRN_OK;
     }
     struct llama_context_params params;
     llama_sizes all;
-    llama_share_params(e, slots, &params);
+    cairn_llama_share_params(e, slots, &params);
     cairn_status status = sizes_of(e, params, &all, reterr);
     ret_need->context_bytes += all.context_bytes;
     ret_need->compute_bytes += all.compute_bytes + one->context_bytes;
@@ -42,7 +42,7 @@ static uint64_t sum(const llama_sizes *sizes)
     return sizes->weight_bytes + sizes->context_bytes + sizes->compute_bytes;
 }
 
-cairn_status llama_plan_slots(llama_engine *e, cairn_error *reterr)
+cairn_status cairn_llama_plan_slots(llama_engine *e, cairn_error *reterr)
 {
     uint64_t room = e->options.memory_bytes_max;
     uint32_t asked = e->options.slots, slots = asked > 0 ? asked : room > 0 ? SLOTS_AUTO_MAX : 1;
@@ -66,19 +66,19 @@ cairn_status llama_plan_slots(llama_engine *e, cairn_error *reterr)
     return status;
 }
 
-void llama_plan_memory(const llama_engine *e, cairn_llama_memory *ret_memory)
+void cairn_llama_plan_memory(const llama_engine *e, cairn_llama_memory *ret_memory)
 {
     llama_sizes all = {0}, one;
     uint64_t rows = e->rows.row_bytes * e->options.slot_tokens_max * e->options.slots;
     if (e->shared) {
-        llama_sizes_get(e->shared, &all);
-        llama_sizes_get(e->carrier.context, &one);
+        cairn_llama_sizes_get(e->shared, &all);
+        cairn_llama_sizes_get(e->carrier.context, &one);
         rows += e->rows.row_bytes * e->options.slot_tokens_max;
         all.context_bytes += one.context_bytes;
         all.compute_bytes += one.compute_bytes + one.context_bytes;
     }
     for (uint32_t i = 0; !e->shared && i < e->options.slots; i++) {
-        llama_sizes_get(e->slots[i].context, &one);
+        cairn_llama_sizes_get(e->slots[i].context, &one);
         all.weight_bytes = one.weight_bytes;
         all.context_bytes += one.context_bytes;
         all.compute_bytes += one.compute_bytes;

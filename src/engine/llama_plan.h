@@ -19,9 +19,9 @@ struct llama_engine;
  * without weights, e->params are a slot's.
  * Errors  CAIRN_NOMEM too much, with both numbers and what it is made of; else as for making a context
  */
-CAIRN_MUST_CHECK cairn_status llama_plan_slots(struct llama_engine *e, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_plan_slots(struct llama_engine *e, cairn_error *reterr);
 
 /* What the engine holds. */
-void llama_plan_memory(const struct llama_engine *e, cairn_llama_memory *ret_memory);
+void cairn_llama_plan_memory(const struct llama_engine *e, cairn_llama_memory *ret_memory);
 
 #endif

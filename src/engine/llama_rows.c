@@ -40,10 +40,10 @@ static cairn_status scratch_mark(llama_engine *e, llama_slot *slot, uint32_t beg
                                  cairn_error *reterr)
 {
     llama_memory_seq_cp(slot->memory, LLAMA_SEQ_LIVE, LLAMA_SEQ_SCRATCH, (llama_pos)begin, (llama_pos)end);
-    return llama_slot_detach(e, slot, LLAMA_SEQ_SCRATCH, reterr);
+    return cairn_llama_slot_detach(e, slot, LLAMA_SEQ_SCRATCH, reterr);
 }
 
-cairn_status llama_rows_measure(llama_engine *e, cairn_error *reterr)
+cairn_status cairn_llama_rows_measure(llama_engine *e, cairn_error *reterr)
 {
     uint64_t bytes[3];
     llama_slot *slot = &e->slots[0];
@@ -67,7 +67,7 @@ cairn_status llama_rows_measure(llama_engine *e, cairn_error *reterr)
     return CAIRN_OK;
 }
 
-cairn_rows_size llama_rows_size(const llama_engine *e, uint32_t begin, uint32_t end)
+cairn_rows_size cairn_llama_rows_size(const llama_engine *e, uint32_t begin, uint32_t end)
 {
     CAIRN_ASSERT(begin <= end);
     uint64_t bytes =
@@ -75,11 +75,11 @@ cairn_rows_size llama_rows_size(const llama_engine *e, uint32_t begin, uint32_t 
     return (cairn_rows_size){.bytes = bytes, .buffer_bytes = bytes ? bytes + e->rows.tail_bytes_max : 0};
 }
 
-cairn_status llama_rows_export(llama_engine *e, llama_slot *slot, uint32_t begin, uint32_t end, uint8_t *out,
-                               uint64_t out_size, uint64_t *ret_size, cairn_error *reterr)
+cairn_status cairn_llama_rows_export(llama_engine *e, llama_slot *slot, uint32_t begin, uint32_t end,
+                                     uint8_t *out, uint64_t out_size, uint64_t *ret_size, cairn_error *reterr)
 {
     const char *where = "engine/rows: export";
-    cairn_rows_size need = llama_rows_size(e, begin, end);
+    cairn_rows_size need = cairn_llama_rows_size(e, begin, end);
     if (out_size < need.buffer_bytes)
         return cairn_error_set(reterr, CAIRN_INVALID, where, "the buffer is too small");
     if (!rows_are_bytes(e)) {
@@ -94,7 +94,7 @@ cairn_status llama_rows_export(llama_engine *e, llama_slot *slot, uint32_t begin
                                      "rows [%u, %u) have %zu bytes where %llu were expected", begin, end,
                                      full - tail, (unsigned long long)need.bytes);
         else if (llama_state_seq_get_data_ext(slot->context, out, full, LLAMA_SEQ_SCRATCH, 0) != full)
-            status = llama_refused(reterr, CAIRN_ENGINE, where);
+            status = cairn_llama_refused(reterr, CAIRN_ENGINE, where);
     }
     scratch_clear(slot);
     if (status == CAIRN_OK)
@@ -123,22 +123,23 @@ static cairn_status scratch_read(llama_engine *e, llama_slot *slot, const uint8_
         llama_state_seq_set_data_ext(slot->context, bytes, (size_t)joined_size, LLAMA_SEQ_SCRATCH, 0);
     if (joined)
         cairn_mem_release(e->mem, joined, (size_t)joined_size);
-    return taken == joined_size ? CAIRN_OK : llama_refused(reterr, CAIRN_CORRUPT, where);
+    return taken == joined_size ? CAIRN_OK : cairn_llama_refused(reterr, CAIRN_CORRUPT, where);
 }
 
-cairn_status llama_rows_import(llama_engine *e, llama_slot *slot, uint32_t begin, uint32_t begin_use,
-                               uint32_t use_end, const uint8_t *bytes, uint64_t size, cairn_error *reterr)
+cairn_status cairn_llama_rows_import(llama_engine *e, llama_slot *slot, uint32_t begin, uint32_t begin_use,
+                                     uint32_t use_end, const uint8_t *bytes, uint64_t size,
+                                     cairn_error *reterr)
 {
     if (!rows_are_bytes(e))
         return CAIRN_OK;
-    cairn_status status = llama_slot_detach(e, slot, LLAMA_SEQ_LIVE, reterr);
+    cairn_status status = cairn_llama_slot_detach(e, slot, LLAMA_SEQ_LIVE, reterr);
     /*
      * Rows that live has already are replaced rather than skipped: cells of skipped ones would be freed in front of
      * the new ones, the next tokens would fill that hole, and cells out of order sum in another order.
      */
     if (status == CAIRN_OK && begin < begin_use &&
         !llama_memory_seq_rm(slot->memory, LLAMA_SEQ_LIVE, (llama_pos)begin, -1))
-        status = llama_refused(reterr, CAIRN_ENGINE, "engine/rows: make room");
+        status = cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/rows: make room");
     if (status == CAIRN_OK)
         status = scratch_read(e, slot, bytes, size, reterr);
     if (status == CAIRN_OK)

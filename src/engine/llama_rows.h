@@ -35,16 +35,18 @@ typedef struct llama_rows_shape {
  * Measure the shape on slot 0, which holds a few tokens.
  * Errors  CAIRN_UNSUPPORTED the sizes are not linear: rows can't be moved
  */
-CAIRN_MUST_CHECK cairn_status llama_rows_measure(struct llama_engine *e, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_rows_measure(struct llama_engine *e, cairn_error *reterr);
 
 /* As ops->rows_size, rows_export and rows_import. */
-cairn_rows_size llama_rows_size(const struct llama_engine *e, uint32_t begin, uint32_t end);
-CAIRN_MUST_CHECK cairn_status llama_rows_export(struct llama_engine *e, struct llama_slot *slot,
-                                                uint32_t begin, uint32_t end, uint8_t *out, uint64_t out_size,
-                                                uint64_t *ret_size, cairn_error *reterr);
+cairn_rows_size cairn_llama_rows_size(const struct llama_engine *e, uint32_t begin, uint32_t end);
+CAIRN_MUST_CHECK cairn_status cairn_llama_rows_export(struct llama_engine *e, struct llama_slot *slot,
+                                                      uint32_t begin, uint32_t end, uint8_t *out,
+                                                      uint64_t out_size, uint64_t *ret_size,
+                                                      cairn_error *reterr);
 /* After an error the slot is not usable as it is: the caller resets it. */
-CAIRN_MUST_CHECK cairn_status llama_rows_import(struct llama_engine *e, struct llama_slot *slot,
-                                                uint32_t begin, uint32_t begin_use, uint32_t use_end,
-                                                const uint8_t *bytes, uint64_t size, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_rows_import(struct llama_engine *e, struct llama_slot *slot,
+                                                      uint32_t begin, uint32_t begin_use, uint32_t use_end,
+                                                      const uint8_t *bytes, uint64_t size,
+                                                      cairn_error *reterr);
 
 #endif

@@ -33,13 +33,13 @@ static bool has_broken_layout(const llama_engine *e)
     return !e->options.model.no_repack && strstr(llama_print_system_info(), "AMX_INT8 = 1") != NULL;
 }
 
-bool llama_share_wanted(const llama_engine *e, uint32_t slots)
+bool cairn_llama_share_wanted(const llama_engine *e, uint32_t slots)
 {
     return e->options.shared && !has_broken_layout(e) && slots > 1 && slots <= CAIRN_LLAMA_SHARE_SLOTS_MAX &&
            e->window_tokens == 0 && e->split != LLAMA_SPLIT_WHOLE;
 }
 
-void llama_share_params(const llama_engine *e, uint32_t slots, struct llama_context_params *ret_params)
+void cairn_llama_share_params(const llama_engine *e, uint32_t slots, struct llama_context_params *ret_params)
 {
     const cairn_llama_options *o = &e->options;
     *ret_params = e->params;
@@ -50,31 +50,31 @@ void llama_share_params(const llama_engine *e, uint32_t slots, struct llama_cont
     ret_params->kv_unified = false;
 }
 
-cairn_status llama_share_make(llama_engine *e, cairn_error *reterr)
+cairn_status cairn_llama_share_make(llama_engine *e, cairn_error *reterr)
 {
     const cairn_llama_options *o = &e->options;
     struct llama_context_params params;
-    llama_share_params(e, o->slots, &params);
-    cairn_status status = llama_make_batch(e, params.n_batch, reterr);
+    cairn_llama_share_params(e, o->slots, &params);
+    cairn_status status = cairn_llama_make_batch(e, params.n_batch, reterr);
     if (status != CAIRN_OK)
         return status;
     struct llama_context *context = llama_init_from_model(e->model, params);
     if (!context)
-        return llama_refused(reterr, CAIRN_NOMEM, "engine/new: shared context");
-    llama_threads_attach(e, context);
+        return cairn_llama_refused(reterr, CAIRN_NOMEM, "engine/new: shared context");
+    cairn_llama_threads_attach(e, context);
     e->carrier = e->slots[0];
     e->carried = NULL;
     e->shared = context;
     for (uint32_t i = 0; i < o->slots; i++) {
         e->slots[i] =
             (llama_slot){.context = context, .memory = llama_get_memory(context), .live = (llama_seq_id)i};
-        llama_slot_forget(&e->slots[i]);
+        cairn_llama_slot_forget(&e->slots[i]);
     }
     e->head.info.batch_alone = true;
     return CAIRN_OK;
 }
 
-cairn_status llama_share_leave(llama_engine *e, cairn_error *reterr)
+cairn_status cairn_llama_share_leave(llama_engine *e, cairn_error *reterr)
 {
     if (!e->shared)
         return CAIRN_OK;
@@ -87,10 +87,10 @@ cairn_status llama_share_leave(llama_engine *e, cairn_error *reterr)
     e->slots[0] = e->carrier;
     e->carrier = (llama_slot){0};
     e->carried = NULL;
-    llama_slot_reset(e, &e->slots[0]);
+    cairn_llama_slot_reset(e, &e->slots[0]);
     cairn_status status = CAIRN_OK;
     for (uint32_t i = 1; i < e->options.slots && status == CAIRN_OK; i++)
-        status = llama_make_context(e, &e->slots[i], i, reterr);
+        status = cairn_llama_make_context(e, &e->slots[i], i, reterr);
     return status;
 }
 
@@ -114,7 +114,7 @@ static void make_cells_sound(llama_engine *e)
     }
     for (uint32_t i = 0; e->sound_state && i < e->options.slots; i++) {
         if (!has_cell(e, &e->slots[i]) &&
-            llama_slot_detach(e, &e->slots[i], e->slots[i].live, NULL) != CAIRN_OK)
+            cairn_llama_slot_detach(e, &e->slots[i], e->slots[i].live, NULL) != CAIRN_OK)
             e->slots[i].broken = true;
     }
 }
@@ -161,14 +161,14 @@ static bool clear_contents(llama_engine *e)
     return safe;
 }
 
-void llama_share_reset(llama_engine *e, llama_slot *slot)
+void cairn_llama_share_reset(llama_engine *e, llama_slot *slot)
 {
     bool contents = slot->broken, used = slot->used;
-    llama_share_changed(e, slot, 0);
+    cairn_llama_share_changed(e, slot, 0);
     /* Whole sequences can always be removed. */
     bool removed = llama_memory_seq_rm(slot->memory, slot->live, -1, -1);
     CAIRN_ASSERT(removed);
-    llama_slot_forget(slot);
+    cairn_llama_slot_forget(slot);
     if (contents && !clear_contents(e)) {
         slot->broken = slot->used = true; /* the next reset tries again */
     } else if (used) {
@@ -188,7 +188,7 @@ static bool is_carried(const llama_engine *e, const llama_slot *slot, uint32_t l
 static cairn_status empty_carrier(llama_engine *e, llama_slot *next, cairn_error *reterr)
 {
     cairn_status status =
-        e->carried && e->carried != next ? llama_share_unload(e, e->carried, reterr) : CAIRN_OK;
+        e->carried && e->carried != next ? cairn_llama_share_unload(e, e->carried, reterr) : CAIRN_OK;
     if (status != CAIRN_OK)
         return status;
     e->carried = NULL;
@@ -236,8 +236,8 @@ static size_t cell_part(const llama_engine *e, const llama_slot *slot)
                : 0;
 }
 
-cairn_status llama_share_carry(llama_engine *e, llama_slot *slot, uint32_t length, llama_slot **ret_from,
-                               cairn_error *reterr)
+cairn_status cairn_llama_share_carry(llama_engine *e, llama_slot *slot, uint32_t length,
+                                     llama_slot **ret_from, cairn_error *reterr)
 {
     const char *where = "engine/share: carry";
     *ret_from = slot;
@@ -256,11 +256,11 @@ cairn_status llama_share_carry(llama_engine *e, llama_slot *slot, uint32_t lengt
     if (!bytes)
         return cairn_error_set(reterr, CAIRN_NOMEM, where, "%zu bytes", room);
     if (llama_state_seq_get_data_ext(slot->context, bytes, size, slot->live, 0) != size)
-        status = llama_refused(reterr, CAIRN_ENGINE, where);
+        status = cairn_llama_refused(reterr, CAIRN_ENGINE, where);
     else if (!to_carrier(e, slot, bytes, size, cell_part(e, slot), &at, &carried))
         status = cairn_error_set(reterr, CAIRN_ENGINE, where, "libllama's states are not laid out as known");
     else if (llama_state_seq_set_data_ext(e->carrier.context, at, carried, LLAMA_SEQ_LIVE, 0) != carried)
-        status = llama_refused(reterr, CAIRN_ENGINE, where);
+        status = cairn_llama_refused(reterr, CAIRN_ENGINE, where);
     cairn_mem_release(e->mem, bytes, room);
     if (status == CAIRN_OK) {
         e->carried = slot;
@@ -269,8 +269,8 @@ cairn_status llama_share_carry(llama_engine *e, llama_slot *slot, uint32_t lengt
     return status;
 }
 
-cairn_status llama_share_stage(llama_engine *e, llama_slot *slot, uint32_t length, llama_slot **ret_into,
-                               cairn_error *reterr)
+cairn_status cairn_llama_share_stage(llama_engine *e, llama_slot *slot, uint32_t length,
+                                     llama_slot **ret_into, cairn_error *reterr)
 {
     cairn_status status = CAIRN_OK;
     *ret_into = slot;
@@ -279,16 +279,16 @@ cairn_status llama_share_stage(llama_engine *e, llama_slot *slot, uint32_t lengt
     if (length == 0)
         status = empty_carrier(e, slot, reterr);
     else
-        status = llama_share_carry(e, slot, length, ret_into, reterr);
+        status = cairn_llama_share_carry(e, slot, length, ret_into, reterr);
     *ret_into = &e->carrier;
     /* what the carrier has behind `length` is of no use any more */
     if (status == CAIRN_OK && length > 0 &&
         !llama_memory_seq_rm(e->carrier.memory, LLAMA_SEQ_LIVE, (llama_pos)length, -1))
-        status = llama_refused(reterr, CAIRN_ENGINE, "engine/share: stage");
+        status = cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/share: stage");
     return status;
 }
 
-void llama_share_staged(llama_engine *e, llama_slot *slot, uint32_t length)
+void cairn_llama_share_staged(llama_engine *e, llama_slot *slot, uint32_t length)
 {
     slot->staged = true;
     e->carried = slot;
@@ -309,7 +309,7 @@ static size_t to_shared(const llama_engine *e, const llama_slot *slot, uint8_t *
     return size + (before + after) * COUNT_BYTES;
 }
 
-cairn_status llama_share_unload(llama_engine *e, llama_slot *slot, cairn_error *reterr)
+cairn_status cairn_llama_share_unload(llama_engine *e, llama_slot *slot, cairn_error *reterr)
 {
     const char *where = "engine/share: unload";
     if (!slot->staged)
@@ -322,11 +322,11 @@ cairn_status llama_share_unload(llama_engine *e, llama_slot *slot, cairn_error *
         return cairn_error_set(reterr, CAIRN_NOMEM, where, "%zu bytes", room);
     cairn_status status = CAIRN_OK;
     if (llama_state_seq_get_data_ext(e->carrier.context, at, size, LLAMA_SEQ_LIVE, 0) != size) {
-        status = llama_refused(reterr, CAIRN_ENGINE, where);
+        status = cairn_llama_refused(reterr, CAIRN_ENGINE, where);
     } else {
         size_t whole = to_shared(e, slot, bytes, size);
         if (llama_state_seq_set_data_ext(slot->context, bytes, whole, slot->live, 0) != whole)
-            status = llama_refused(reterr, CAIRN_ENGINE, where);
+            status = cairn_llama_refused(reterr, CAIRN_ENGINE, where);
     }
     cairn_mem_release(e->mem, bytes, room);
     slot->staged = false;
@@ -334,7 +334,7 @@ cairn_status llama_share_unload(llama_engine *e, llama_slot *slot, cairn_error *
     return status;
 }
 
-void llama_share_changed(llama_engine *e, const llama_slot *slot, uint32_t length)
+void cairn_llama_share_changed(llama_engine *e, const llama_slot *slot, uint32_t length)
 {
     if (e->carried != slot)
         return;

@@ -43,43 +43,43 @@ struct llama_slot;
 enum { CAIRN_LLAMA_SHARE_SLOTS_MAX = 64 };
 
 /* Asked for, and possible with so many slots of this model? */
-bool llama_share_wanted(const struct llama_engine *e, uint32_t slots);
+bool cairn_llama_share_wanted(const struct llama_engine *e, uint32_t slots);
 
 struct llama_context_params;
 /* How the context for so many slots is made. */
-void llama_share_params(const struct llama_engine *e, uint32_t slots,
-                        struct llama_context_params *ret_params);
+void cairn_llama_share_params(const struct llama_engine *e, uint32_t slots,
+                              struct llama_context_params *ret_params);
 
 /*
  * Move from one slot's context, which becomes the carrier, to one context for all slots. All slots are empty after.
  * Errors  CAIRN_NOMEM, CAIRN_INVALID: as for a slot's context; nothing has changed then
  */
-CAIRN_MUST_CHECK cairn_status llama_share_make(struct llama_engine *e, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_share_make(struct llama_engine *e, cairn_error *reterr);
 
 /* Back to a context for each slot; all are empty after. Errors: as for a slot's context. Nothing to do unless shared. */
-CAIRN_MUST_CHECK cairn_status llama_share_leave(struct llama_engine *e, cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_share_leave(struct llama_engine *e, cairn_error *reterr);
 
-/* llama_slot_reset of a slot of the shared context. Without memory to clean up behind NaN the slot stays broken. */
-void llama_share_reset(struct llama_engine *e, struct llama_slot *slot);
+/* cairn_llama_slot_reset of a slot of the shared context. Without memory to clean up behind NaN the slot stays broken. */
+void cairn_llama_share_reset(struct llama_engine *e, struct llama_slot *slot);
 
 /* --- rows; all do nothing for a slot with a context of its own ----------------------------------------- */
 
 /* *ret_from: where rows [0, length) of the slot can be taken from by ranges. */
-CAIRN_MUST_CHECK cairn_status llama_share_carry(struct llama_engine *e, struct llama_slot *slot,
-                                                uint32_t length, struct llama_slot **ret_from,
-                                                cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_share_carry(struct llama_engine *e, struct llama_slot *slot,
+                                                      uint32_t length, struct llama_slot **ret_from,
+                                                      cairn_error *reterr);
 
 /* *ret_into: where rows can be put behind the slot's `length`, which is all it has. `staged`: they were. */
-CAIRN_MUST_CHECK cairn_status llama_share_stage(struct llama_engine *e, struct llama_slot *slot,
-                                                uint32_t length, struct llama_slot **ret_into,
-                                                cairn_error *reterr);
-void llama_share_staged(struct llama_engine *e, struct llama_slot *slot, uint32_t length);
+CAIRN_MUST_CHECK cairn_status cairn_llama_share_stage(struct llama_engine *e, struct llama_slot *slot,
+                                                      uint32_t length, struct llama_slot **ret_into,
+                                                      cairn_error *reterr);
+void cairn_llama_share_staged(struct llama_engine *e, struct llama_slot *slot, uint32_t length);
 
 /* Rows that were staged go into the slot. Errors: CAIRN_NOMEM (they are still staged), CAIRN_ENGINE. */
-CAIRN_MUST_CHECK cairn_status llama_share_unload(struct llama_engine *e, struct llama_slot *slot,
-                                                 cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_llama_share_unload(struct llama_engine *e, struct llama_slot *slot,
+                                                       cairn_error *reterr);
 
 /* Rows from `length` on are no longer what they were. */
-void llama_share_changed(struct llama_engine *e, const struct llama_slot *slot, uint32_t length);
+void cairn_llama_share_changed(struct llama_engine *e, const struct llama_slot *slot, uint32_t length);
 
 #endif

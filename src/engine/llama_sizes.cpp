@@ -11,7 +11,7 @@ static bool is_main_memory(ggml_backend_buffer_type_t type)
            ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
 }
 
-extern "C" void llama_sizes_get(const struct llama_context *context, llama_sizes *ret_sizes)
+extern "C" void cairn_llama_sizes_get(const struct llama_context *context, llama_sizes *ret_sizes)
 {
     *ret_sizes = llama_sizes{};
     for (const auto &[type, data] : llama_get_memory_breakdown(context)) {

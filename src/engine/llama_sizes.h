@@ -24,7 +24,7 @@ typedef struct llama_sizes {
 } llama_sizes;
 
 /* What GPUs hold is not counted. */
-void llama_sizes_get(const struct llama_context *context, llama_sizes *ret_sizes);
+void cairn_llama_sizes_get(const struct llama_context *context, llama_sizes *ret_sizes);
 
 #ifdef __cplusplus
 }

@@ -34,7 +34,7 @@ static void *make_pool(pool_new_fn pool_new, uint32_t threads)
     return pool_new(&params);
 }
 
-void llama_threads_make(llama_engine *e)
+void cairn_llama_threads_make(llama_engine *e)
 {
     pool_new_fn pool_new;
     cpu_function("ggml_threadpool_new", &pool_new, sizeof pool_new);
@@ -45,14 +45,14 @@ void llama_threads_make(llama_engine *e)
         e->threads_pool_batch = make_pool(pool_new, e->options.threads_batch);
 }
 
-void llama_threads_attach(llama_engine *e, struct llama_context *context)
+void cairn_llama_threads_attach(llama_engine *e, struct llama_context *context)
 {
     if (e->threads_pool)
         llama_attach_threadpool(context, e->threads_pool,
                                 e->threads_pool_batch ? e->threads_pool_batch : e->threads_pool);
 }
 
-void llama_threads_release(llama_engine *e)
+void cairn_llama_threads_release(llama_engine *e)
 {
     pool_free_fn pool_free;
     cpu_function("ggml_threadpool_free", &pool_free, sizeof pool_free);

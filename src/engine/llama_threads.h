@@ -13,9 +13,9 @@ struct llama_engine;
 struct llama_context;
 
 /* Make the pools of threads, and let contexts use them. When they can't be made, contexts use their own. */
-void llama_threads_make(struct llama_engine *e);
-void llama_threads_attach(struct llama_engine *e, struct llama_context *context);
+void cairn_llama_threads_make(struct llama_engine *e);
+void cairn_llama_threads_attach(struct llama_engine *e, struct llama_context *context);
 /* After all contexts were freed. */
-void llama_threads_release(struct llama_engine *e);
+void cairn_llama_threads_release(struct llama_engine *e);
 
 #endif

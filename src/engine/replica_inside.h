@@ -181,21 +181,23 @@ static inline void append_row(place *at, uint64_t row, uint64_t row_low, bool lo
 }
 
 /* Bytes made from a seed: uint8_t[size]. */
-void replica_fill_bytes(uint8_t *out, uint64_t size, uint64_t seed);
+void cairn_replica_fill_bytes(uint8_t *out, uint64_t size, uint64_t seed);
 
 /* Functions of the table that put things in and out: replica_move.c. */
-uint64_t replica_state_size(cairn_engine *engine, uint32_t slot_index);
-cairn_status replica_state_get(cairn_engine *engine, uint32_t slot_index, uint8_t *out, uint64_t size,
-                               cairn_error *reterr);
-cairn_status replica_state_set(cairn_engine *engine, uint32_t slot_index, uint32_t length,
-                               const uint8_t *bytes, uint64_t size, cairn_error *reterr);
-bool replica_can_trim(cairn_engine *engine, uint32_t slot_index, uint32_t length);
-cairn_status replica_trim(cairn_engine *engine, uint32_t slot_index, uint32_t length, cairn_error *reterr);
-cairn_rows_size replica_rows_size(cairn_engine *engine, uint32_t begin, uint32_t end);
-cairn_status replica_rows_export(cairn_engine *engine, uint32_t slot_index, uint32_t begin, uint32_t end,
-                                 uint8_t *out, uint64_t out_size, uint64_t *ret_size, cairn_error *reterr);
-cairn_status replica_rows_import(cairn_engine *engine, uint32_t slot_index, uint32_t begin, uint32_t end,
-                                 uint32_t begin_use, uint32_t use_end, const uint8_t *bytes, uint64_t size,
-                                 cairn_error *reterr);
+uint64_t cairn_replica_state_size(cairn_engine *engine, uint32_t slot_index);
+cairn_status cairn_replica_state_get(cairn_engine *engine, uint32_t slot_index, uint8_t *out, uint64_t size,
+                                     cairn_error *reterr);
+cairn_status cairn_replica_state_set(cairn_engine *engine, uint32_t slot_index, uint32_t length,
+                                     const uint8_t *bytes, uint64_t size, cairn_error *reterr);
+bool cairn_replica_can_trim(cairn_engine *engine, uint32_t slot_index, uint32_t length);
+cairn_status cairn_replica_trim(cairn_engine *engine, uint32_t slot_index, uint32_t length,
+                                cairn_error *reterr);
+cairn_rows_size cairn_replica_rows_size(cairn_engine *engine, uint32_t begin, uint32_t end);
+cairn_status cairn_replica_rows_export(cairn_engine *engine, uint32_t slot_index, uint32_t begin,
+                                       uint32_t end, uint8_t *out, uint64_t out_size, uint64_t *ret_size,
+                                       cairn_error *reterr);
+cairn_status cairn_replica_rows_import(cairn_engine *engine, uint32_t slot_index, uint32_t begin,
+                                       uint32_t end, uint32_t begin_use, uint32_t use_end,
+                                       const uint8_t *bytes, uint64_t size, cairn_error *reterr);
 
 #endif

@@ -19,7 +19,7 @@ static uint64_t get_word(const uint8_t *in)
     return word;
 }
 
-void replica_fill_bytes(uint8_t *out, uint64_t size, uint64_t seed)
+void cairn_replica_fill_bytes(uint8_t *out, uint64_t size, uint64_t seed)
 {
     uint64_t i = 0;
     for (; i + 8 <= size; i += 8)
@@ -51,7 +51,7 @@ static uint64_t filler_damage(const uint8_t *in, uint64_t size, uint64_t seed)
 
 /* --- state ----------------------------------------------------------------------------------------- */
 
-uint64_t replica_state_size(cairn_engine *engine, uint32_t slot_index)
+uint64_t cairn_replica_state_size(cairn_engine *engine, uint32_t slot_index)
 {
     replica *r = self(engine);
     cairn_status planned = CAIRN_OK;
@@ -62,8 +62,8 @@ uint64_t replica_state_size(cairn_engine *engine, uint32_t slot_index)
     return has_chain(r) && s->state_set && !s->broken && s->length > 0 ? r->options.state_bytes : 0;
 }
 
-cairn_status replica_state_get(cairn_engine *engine, uint32_t slot_index, uint8_t *out, uint64_t size,
-                               cairn_error *reterr)
+cairn_status cairn_replica_state_get(cairn_engine *engine, uint32_t slot_index, uint8_t *out, uint64_t size,
+                                     cairn_error *reterr)
 {
     replica *r = self(engine);
     cairn_status planned = CAIRN_OK;
@@ -80,7 +80,7 @@ cairn_status replica_state_get(cairn_engine *engine, uint32_t slot_index, uint8_
     put_word(out, state_magic);
     put_word(out + 8, s->chain);
     put_word(out + 16, s->chain_low);
-    replica_fill_bytes(out + 24, size - 24, mix(s->chain, s->chain_low));
+    cairn_replica_fill_bytes(out + 24, size - 24, mix(s->chain, s->chain_low));
     r->counters.state_bytes_out += size;
     return CAIRN_OK;
 }
@@ -107,8 +107,8 @@ static void state_load(replica *r, slot *s, const uint8_t *bytes, uint64_t size)
     }
 }
 
-cairn_status replica_state_set(cairn_engine *engine, uint32_t slot_index, uint32_t length,
-                               const uint8_t *bytes, uint64_t size, cairn_error *reterr)
+cairn_status cairn_replica_state_set(cairn_engine *engine, uint32_t slot_index, uint32_t length,
+                                     const uint8_t *bytes, uint64_t size, cairn_error *reterr)
 {
     replica *r = self(engine);
     cairn_status planned = CAIRN_OK;
@@ -159,7 +159,7 @@ static bool trim_exact(const replica *r, const slot *s, uint32_t length)
     return needed >= s->ring_low && length >= s->chain_min;
 }
 
-bool replica_can_trim(cairn_engine *engine, uint32_t slot_index, uint32_t length)
+bool cairn_replica_can_trim(cairn_engine *engine, uint32_t slot_index, uint32_t length)
 {
     replica *r = self(engine);
     cairn_status planned = CAIRN_OK;
@@ -169,7 +169,8 @@ bool replica_can_trim(cairn_engine *engine, uint32_t slot_index, uint32_t length
     return trim_exact(r, &r->slots[slot_index], length);
 }
 
-cairn_status replica_trim(cairn_engine *engine, uint32_t slot_index, uint32_t length, cairn_error *reterr)
+cairn_status cairn_replica_trim(cairn_engine *engine, uint32_t slot_index, uint32_t length,
+                                cairn_error *reterr)
 {
     replica *r = self(engine);
     cairn_status planned = CAIRN_OK;
@@ -205,7 +206,7 @@ cairn_status replica_trim(cairn_engine *engine, uint32_t slot_index, uint32_t le
 
 /* --- rows ------------------------------------------------------------------------------------------ */
 
-cairn_rows_size replica_rows_size(cairn_engine *engine, uint32_t begin, uint32_t end)
+cairn_rows_size cairn_replica_rows_size(cairn_engine *engine, uint32_t begin, uint32_t end)
 {
     const replica *r = self(engine);
     CAIRN_ASSERT(begin <= end);
@@ -213,8 +214,9 @@ cairn_rows_size replica_rows_size(cairn_engine *engine, uint32_t begin, uint32_t
     return (cairn_rows_size){.bytes = bytes, .buffer_bytes = bytes + r->options.tail_bytes};
 }
 
-cairn_status replica_rows_export(cairn_engine *engine, uint32_t slot_index, uint32_t begin, uint32_t end,
-                                 uint8_t *out, uint64_t out_size, uint64_t *ret_size, cairn_error *reterr)
+cairn_status cairn_replica_rows_export(cairn_engine *engine, uint32_t slot_index, uint32_t begin,
+                                       uint32_t end, uint8_t *out, uint64_t out_size, uint64_t *ret_size,
+                                       cairn_error *reterr)
 {
     replica *r = self(engine);
     cairn_status planned = CAIRN_OK;
@@ -225,7 +227,7 @@ cairn_status replica_rows_export(cairn_engine *engine, uint32_t slot_index, uint
         return violate(r, reterr, CAIRN_INVALID, "replica/rows_export: no such rows");
     if (!r->options.rows_move)
         return violate(r, reterr, CAIRN_INVALID, "replica/rows_export: rows don't move");
-    cairn_rows_size size = replica_rows_size(engine, begin, end);
+    cairn_rows_size size = cairn_replica_rows_size(engine, begin, end);
     if (out_size < size.buffer_bytes)
         return violate(r, reterr, CAIRN_INVALID, "replica/rows_export: buffer too small");
     if (failing)
@@ -238,7 +240,7 @@ cairn_status replica_rows_export(cairn_engine *engine, uint32_t slot_index, uint
         uint8_t *row = out + (size_t)(i - begin) * row_bytes;
         put_word(row, s->at[i].row);
         put_word(row + 8, s->at[i].row_low);
-        replica_fill_bytes(row + 16, row_bytes - 16, mix(s->at[i].row, s->at[i].row_low));
+        cairn_replica_fill_bytes(row + 16, row_bytes - 16, mix(s->at[i].row, s->at[i].row_low));
     }
     if (r->options.tail_bytes)
         memset(out + size.bytes, 0xA5, r->options.tail_bytes);
@@ -264,9 +266,9 @@ static void import_rows(replica *r, slot *s, const uint8_t *bytes, uint32_t coun
     }
 }
 
-cairn_status replica_rows_import(cairn_engine *engine, uint32_t slot_index, uint32_t begin, uint32_t end,
-                                 uint32_t begin_use, uint32_t use_end, const uint8_t *bytes, uint64_t size,
-                                 cairn_error *reterr)
+cairn_status cairn_replica_rows_import(cairn_engine *engine, uint32_t slot_index, uint32_t begin,
+                                       uint32_t end, uint32_t begin_use, uint32_t use_end,
+                                       const uint8_t *bytes, uint64_t size, cairn_error *reterr)
 {
     replica *r = self(engine);
     cairn_status planned = CAIRN_OK;

@@ -234,7 +234,7 @@ static void reading_twice_and_after_other_contents_is_equal(void **unused)
     llama_free(context);
 }
 
-/* Why llama_slot_reset puts a sound state first. */
+/* Why cairn_llama_slot_reset puts a sound state first. */
 static void a_sound_state_set_and_cleared_cures_a_cell_of_nan(void **unused)
 {
     (void)unused;
