@@ -167,10 +167,9 @@ static void print_text(const settings *s, const cairn_explanation *e)
     printf("  cairn, from a state it took         %8u  (%3.0f %%)\n", e->resume,
            percent(e->resume, e->tokens[1]));
     printf("  a cache with A's last state only    %8u  (%3.0f %%)\n", last, percent(last, e->tokens[1]));
-    printf("%sMessages are counted from 0. The second line holds for hybrid and recurrent models with room "
-           "for all "
-           "states;\nmodels with attention only reach the first.%s\n",
-           dim, off);
+    printf("%sMessages are counted from 0%s. The second line holds for hybrid and recurrent\n"
+           "models with room for all states; models with attention only reach the first.%s\n",
+           dim, e->system_apart ? ", which is the system text" : "", off);
 }
 
 static int print_json(const cairn_explanation *e)

@@ -159,6 +159,8 @@ bool cairn_explain(const cairn_explain_options *o, const json_t *a, const json_t
         sides[i].body = to_chat(bodies[i], error);
         if (sides[i].body != NULL)
             render(o, &sides[i], error);
+        ret->system_apart = ret->system_apart || json_object_get(bodies[i], "system") != NULL ||
+                            json_object_get(bodies[i], "instructions") != NULL;
     }
     if (error->http == 0) {
         const cairn_tokens *ta = &sides[0].tokens, *tb = &sides[1].tokens;

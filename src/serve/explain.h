@@ -112,6 +112,7 @@ typedef struct cairn_explanation {
     uint8_t role; /* cairn_role of the message that the divergence falls into                      */
     cairn_cause cause;
     int cause_message;     /* the message of the requests that differs first; -1: none                  */
+    bool system_apart;     /* the bodies have their system text in a field of its own: it is message 0  */
     cairn_excerpt excerpt; /* known: A, given: B                                                    */
 } cairn_explanation;
 

@@ -96,6 +96,7 @@ test('explain takes the bodies of the Messages and the Responses API', async () 
     const b = structuredClone(a);
     b.messages[2].content[0].content = '[cleared]';
     assert.equal((await explain(a, b)).cause.word, 'tool-cleared');
+    assert.match(await explain(a, b, []), /message 3 \(tool\)[^]*counted from 0, which is the system text/);
     const input = (text) => ({ model: 'x', instructions: `It is 12:0${text} o'clock. ${words(30, 2)}`, input: words(30, 1) });
     assert.equal((await explain(input(1), input(2))).cause.word, 'clock');
 });
