@@ -63,7 +63,7 @@ static void finish(cairn_request *request, cairn_ending ending)
         cairn_keeper_note(cache->keeper, request->slot);
     }
     if (cache->sharer != NULL) {
-        cairn_sharer_note(cache->sharer, request->slot);
+        cairn_sharer_ended(cache->sharer, request->slot);
     }
 }
 
@@ -122,6 +122,9 @@ cairn_status cairn_request_plan(cairn_request *request, uint32_t slot, cairn_err
     cache->active[request->slot] = request;
     if (cache->keeper != NULL) {
         cairn_keeper_note(cache->keeper, request->slot);
+    }
+    if (cache->sharer != NULL) {
+        cairn_sharer_note(cache->sharer, request->slot);
     }
     cairn_record_decision(request);
     if (status == CAIRN_OK) {

@@ -114,7 +114,7 @@ uint64_t cairn_sharer_buffer_bytes(cairn_engine *engine)
                    parts * (sizeof(cairn_shared_part) + sizeof(uint32_t) + sizeof(cairn_shared_head));
     return sizeof(cairn_sharer) + (SHARER_JOBS + SHARER_LOADS) * payload_room(engine) +
            (SHARER_JOBS + 1) * (uint64_t)engine->info.slot_tokens_max * sizeof(cairn_token) +
-           SHARER_JOBS * parts * sizeof(cairn_shared_part) + SHARER_KNOWN * sizeof(sharer_known) +
+           SHARER_OUT * parts * sizeof(cairn_shared_part) + SHARER_KNOWN * sizeof(sharer_known) +
            (engine->info.slots + SHARER_ASKS_MORE) * ask;
 }
 
@@ -130,13 +130,16 @@ static bool buffers_new(cairn_sharer *sharer)
     sharer->asks = cairn_mem_array(mem, sharer->count_asks, sizeof *sharer->asks);
     bool fine = sharer->slot != NULL && sharer->tokens != NULL && sharer->positions != NULL &&
                 sharer->digests != NULL && sharer->known != NULL && sharer->asks != NULL;
-    for (int i = 0; i < SHARER_JOBS && fine; i++) {
+    for (int i = 0; i < SHARER_OUT && fine; i++) {
         sharer_job *job = &sharer->jobs[i];
-        job->tokens = cairn_mem_array(mem, sharer->tokens_room, sizeof *job->tokens);
-        job->payload = cairn_mem_alloc(mem, sharer->payload_room);
-        job->marks = cairn_mem_array(mem, CAIRN_SHARER_BLOCK_TOKENS, sizeof *job->marks);
         job->point.parts = cairn_mem_array(mem, sharer->parts_room, sizeof *job->point.parts);
-        fine = job->tokens != NULL && job->payload != NULL && job->marks != NULL && job->point.parts != NULL;
+        fine = job->point.parts != NULL;
+        if (i < SHARER_JOBS && fine) {
+            job->tokens = cairn_mem_array(mem, sharer->tokens_room, sizeof *job->tokens);
+            job->payload = cairn_mem_alloc(mem, sharer->payload_room);
+            job->marks = cairn_mem_array(mem, CAIRN_SHARER_BLOCK_TOKENS, sizeof *job->marks);
+            fine = job->tokens != NULL && job->payload != NULL && job->marks != NULL;
+        }
     }
     for (int i = 0; i < SHARER_LOADS && fine; i++) {
         sharer->loads[i].payload = cairn_mem_alloc(mem, sharer->payload_room);
@@ -164,12 +167,12 @@ static void buffers_release(cairn_sharer *sharer)
     for (int i = 0; i < SHARER_LOADS; i++) {
         cairn_mem_release(mem, sharer->loads[i].payload, sharer->payload_room);
     }
-    for (int i = 0; i < SHARER_JOBS; i++) {
+    for (int i = 0; i < SHARER_OUT; i++) {
         sharer_job *job = &sharer->jobs[i];
-        cairn_mem_array_release(mem, job->tokens, sharer->tokens_room, sizeof *job->tokens);
-        cairn_mem_release(mem, job->payload, sharer->payload_room);
-        cairn_mem_array_release(mem, job->marks, CAIRN_SHARER_BLOCK_TOKENS, sizeof *job->marks);
         cairn_mem_array_release(mem, job->point.parts, sharer->parts_room, sizeof *job->point.parts);
+        cairn_mem_array_release(mem, job->marks, CAIRN_SHARER_BLOCK_TOKENS, sizeof *job->marks);
+        cairn_mem_release(mem, job->payload, sharer->payload_room);
+        cairn_mem_array_release(mem, job->tokens, sharer->tokens_room, sizeof *job->tokens);
     }
     cairn_mem_array_release(mem, sharer->asks, sharer->count_asks, sizeof *sharer->asks);
     cairn_mem_array_release(mem, sharer->known, SHARER_KNOWN, sizeof *sharer->known);
@@ -284,7 +287,7 @@ void cairn_sharer_wait(cairn_sharer *sharer, uint64_t until_ns)
     until.tv_nsec = (long)(left_ns % SECOND_NS);
     (void)pthread_mutex_lock(&sharer->lock);
     bool comes = sharer->count_forgets > 0; /* something that was handed over and is not done */
-    for (int i = 0; i < SHARER_JOBS; i++) {
+    for (int i = 0; i < SHARER_OUT; i++) {
         comes = comes || sharer->jobs[i].phase == SHARER_READY || sharer->jobs[i].phase == SHARER_RUNNING;
     }
     for (uint32_t i = 0; i < sharer->count_asks; i++) {
@@ -304,7 +307,7 @@ void cairn_sharer_wait(cairn_sharer *sharer, uint64_t until_ns)
 void cairn_sharer_forget(cairn_sharer *sharer, const cairn_namespace *space)
 {
     (void)pthread_mutex_lock(&sharer->lock);
-    for (int i = 0; i < SHARER_JOBS; i++) {
+    for (int i = 0; i < SHARER_OUT; i++) {
         sharer->jobs[i].phase = sharer->jobs[i].phase == SHARER_READY ? SHARER_FREE : sharer->jobs[i].phase;
     }
     if (space != NULL && sharer->count_forgets < SHARER_FORGETS) {

@@ -17,7 +17,9 @@
 #include "store/tier_shared.h"
 
 enum {
-    SHARER_JOBS = 2,         /* copies on their way out                                               */
+    SHARER_JOBS = 3,   /* copies on their way out                                               */
+    SHARER_POINTS = 8, /* points on their way out: they need no room for bytes                  */
+    SHARER_OUT = SHARER_JOBS + SHARER_POINTS,
     SHARER_LOADS = 2,        /* and in                                                                */
     SHARER_MARGIN_S = 60,    /* clocks of servers may differ by so much                                 */
     SHARER_KEYS_MAX = 512,   /* points that one request asks for                                      */
@@ -40,6 +42,7 @@ typedef struct sharer_job {
     uint64_t order; /* jobs are sent in the order in which they were handed over                         */
     uint32_t slot;
     bool is_point;
+    uint64_t since; /* point: no job handed over since this one may have failed                          */
     bool anew; /* the store had it, and will have forgotten it before long                                */
     cairn_status status;
     uint64_t name; /* of blob or point, for what is known                                                 */
@@ -98,6 +101,7 @@ typedef struct sharer_load {
 typedef struct sharer_slot {
     bool noted;
     uint32_t next_block;
+    uint32_t looked_end; /* active: how long it was when all of it was handed over                         */
     uint32_t seen_end; /* of the path that is not handed over to its end; 0: none                          */
     cairn_path_digest seen_path;
 } sharer_slot;
@@ -138,7 +142,8 @@ struct cairn_sharer {
     pthread_cond_t wake_sender, wake_receiver;
     pthread_cond_t done;
     bool stop;
-    sharer_job jobs[SHARER_JOBS];
+    sharer_job jobs[SHARER_OUT]; /* the first SHARER_JOBS have room for bytes                          */
+    uint64_t failed;             /* order of the last job that failed; the sender's                     */
     sharer_load loads[SHARER_LOADS];
     sharer_ask
         *asks; /* sharer_ask[count_asks]                                                               */

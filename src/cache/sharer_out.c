@@ -19,9 +19,9 @@ enum { REST_S = 1, REST_BUSY_S = 5, REST_FULL_S = 30 };
 /* What came of one attempt to hand something over. */
 typedef enum out_result {
     OUT_STARTED, /* a job was used                                                                       */
-    OUT_THERE,   /* it is in the store, or can't be sent                                                 */
-    OUT_COMES,   /* it is on its way                                                                     */
-    OUT_LACKS    /* a part of it is not there                                                            */
+    OUT_THERE,   /* it is in the store, or on its way, or can't be sent                                  */
+    OUT_BUSY,    /* no job is free                                                                       */
+    OUT_LACKS    /* point: a part of it is not there                                                     */
 } out_result;
 
 /* --- jobs ----------------------------------------------------------------------------------------------------- */
@@ -30,6 +30,7 @@ void cairn_sharer_note(cairn_sharer *sharer, uint32_t slot)
 {
     sharer->slot[slot].noted = true;
     sharer->slot[slot].next_block = 0;
+    sharer->slot[slot].looked_end = 0;
 }
 
 void cairn_sharer_settle(cairn_sharer *sharer)
@@ -40,8 +41,11 @@ void cairn_sharer_settle(cairn_sharer *sharer)
     if (store.reconnects != sharer->reconnects) { /* a store that restarted may have nothing any more */
         sharer->reconnects = store.reconnects;
         memset(sharer->known, 0, SHARER_KNOWN * sizeof *sharer->known);
+        for (uint32_t slot = 0; slot < sharer->slots; slot++) {
+            cairn_sharer_note(sharer, slot);
+        }
     }
-    for (int i = 0; i < SHARER_JOBS; i++) {
+    for (int i = 0; i < SHARER_OUT; i++) {
         sharer_job *job = &sharer->jobs[i];
         (void)pthread_mutex_lock(&sharer->lock);
         bool done = job->phase == SHARER_DONE;
@@ -62,30 +66,32 @@ void cairn_sharer_settle(cairn_sharer *sharer)
     }
 }
 
-/* A job that may be filled; NULL: all are in use, or the store is given a rest. */
-static sharer_job *job_take(cairn_sharer *sharer)
+/* A job that may be filled, of the kind wanted; NULL: all are in use, or the store is given a rest. */
+static sharer_job *job_take(cairn_sharer *sharer, bool point)
 {
     sharer_job *found = NULL;
     if (cairn_clock_now_ns(cairn_clock_system()) < sharer->retry_ns) {
         return NULL;
     }
     (void)pthread_mutex_lock(&sharer->lock);
-    for (int i = 0; i < SHARER_JOBS && found == NULL; i++) {
+    for (int i = point ? SHARER_JOBS : 0; i < (point ? SHARER_OUT : SHARER_JOBS) && found == NULL; i++) {
         found = sharer->jobs[i].phase == SHARER_FREE ? &sharer->jobs[i] : NULL;
     }
     (void)pthread_mutex_unlock(&sharer->lock);
     return found;
 }
 
-static bool on_its_way(cairn_sharer *sharer, uint64_t name)
+/* The order of the job that carries this name; 0: none does. */
+static uint64_t on_its_way(cairn_sharer *sharer, uint64_t name)
 {
-    bool found = false;
+    uint64_t order = 0;
     (void)pthread_mutex_lock(&sharer->lock);
-    for (int i = 0; i < SHARER_JOBS && !found; i++) {
-        found = sharer->jobs[i].phase != SHARER_FREE && sharer->jobs[i].name == name;
+    for (int i = 0; i < SHARER_OUT && order == 0; i++) {
+        bool carries = sharer->jobs[i].phase != SHARER_FREE && sharer->jobs[i].name == name;
+        order = carries ? sharer->jobs[i].order : 0;
     }
     (void)pthread_mutex_unlock(&sharer->lock);
-    return found;
+    return order;
 }
 
 static void job_start(cairn_sharer *sharer, uint32_t slot, uint64_t name, sharer_job *job)
@@ -103,9 +109,10 @@ static void job_start(cairn_sharer *sharer, uint32_t slot, uint64_t name, sharer
 
 /* --- the path in hand ----------------------------------------------------------------------------------------- */
 
-static uint32_t path_blocks(const cairn_core_slot_path *path)
+/* Blocks that cover so many tokens. */
+static uint32_t blocks_of(uint32_t tokens)
 {
-    return (path->length + CAIRN_SHARER_BLOCK_TOKENS - 1) / CAIRN_SHARER_BLOCK_TOKENS;
+    return (tokens + CAIRN_SHARER_BLOCK_TOKENS - 1) / CAIRN_SHARER_BLOCK_TOKENS;
 }
 
 /* The slot's path: tokens, and digests at the blocks' borders and at its end. False: nothing to share. */
@@ -117,7 +124,7 @@ static bool path_load(cairn_sharer *sharer, uint32_t slot, cairn_core_slot_path 
         return false;
     }
     cairn_core_slot_tokens(cache->core, slot, sharer->tokens);
-    uint32_t blocks = path_blocks(path);
+    uint32_t blocks = blocks_of(path->length);
     for (uint32_t i = 0; i < blocks; i++) {
         sharer->positions[i] = i * CAIRN_SHARER_BLOCK_TOKENS;
     }
@@ -144,7 +151,7 @@ static void path_remember(cairn_sharer *sharer, uint32_t slot, uint32_t length)
         cairn_sharer_count(sharer, &sharer->stats.dropped, 1);
     }
     kept->seen_end = length;
-    kept->seen_path = sharer->digests[(length + CAIRN_SHARER_BLOCK_TOKENS - 1) / CAIRN_SHARER_BLOCK_TOKENS];
+    kept->seen_path = sharer->digests[blocks_of(length)];
 }
 
 /* --- rows ----------------------------------------------------------------------------------------------------- */
@@ -187,34 +194,45 @@ static uint64_t blob_name(const cairn_sharer *sharer, const cairn_blob_meta *met
 }
 
 static out_result block_out(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
-                            uint32_t block, sharer_job *job)
+                            uint32_t block)
 {
     cairn_engine *engine = sharer->cache->engine;
     cairn_shared_part part;
-    if (!block_describe(sharer, slot, path, block, job->runs, &job->meta)) {
+    cairn_blob_meta meta;
+    cairn_blob_run runs[CAIRN_SHARER_BLOCK_TOKENS];
+    if (!block_describe(sharer, slot, path, block, runs, &meta)) {
         return OUT_THERE;
     }
-    uint64_t name = blob_name(sharer, &job->meta, &part);
-    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name)) {
+    uint64_t name = blob_name(sharer, &meta, &part);
+    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name) != 0) {
         return OUT_THERE;
     }
-    cairn_rows_size size = engine->ops->rows_size(engine, job->meta.begin, job->meta.end);
+    sharer_job *job = job_take(sharer, false);
+    cairn_rows_size size = engine->ops->rows_size(engine, meta.begin, meta.end);
+    if (job == NULL) {
+        return OUT_BUSY;
+    }
     if (size.buffer_bytes == 0 || size.buffer_bytes > sharer->payload_room ||
-        engine->ops->rows_export(engine, slot, job->meta.begin, job->meta.end, job->payload,
-                                 sharer->payload_room, &job->meta.payload_bytes, NULL) != CAIRN_OK ||
-        job->meta.payload_bytes == 0) {
+        engine->ops->rows_export(engine, slot, meta.begin, meta.end, job->payload, sharer->payload_room,
+                                 &meta.payload_bytes, NULL) != CAIRN_OK ||
+        meta.payload_bytes == 0) {
         return OUT_THERE;
     }
     job->is_point = false;
-    memcpy(job->tokens, sharer->tokens, (size_t)job->meta.end * sizeof *job->tokens);
+    job->meta = meta;
+    memcpy(job->runs, runs, meta.count_runs * sizeof *runs);
+    memcpy(job->tokens, sharer->tokens, (size_t)meta.end * sizeof *job->tokens);
     job_start(sharer, slot, name, job);
     return OUT_STARTED;
 }
 
 /* --- states --------------------------------------------------------------------------------------------------- */
 
-/* The states worth sharing, deepest first, the one that only the slot has among them. */
-static uint32_t states_list(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
+/*
+ * The states worth sharing, deepest first, the one that only the slot has among them. While it grows, those alone that
+ * mark something: the deepest is soon another.
+ */
+static uint32_t states_list(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path, bool grows,
                             cairn_core_path_state *states)
 {
     const uint16_t always = CAIRN_BOUNDARY_SYSTEM_END | CAIRN_BOUNDARY_LAST_USER | CAIRN_BOUNDARY_OPENER |
@@ -222,7 +240,7 @@ static uint32_t states_list(cairn_sharer *sharer, uint32_t slot, const cairn_cor
     cairn_core_path_state all[SHARER_STATES_MAX];
     uint32_t count = 0, stored = cairn_core_slot_states(sharer->cache->core, slot, all, SHARER_STATES_MAX);
     stored = stored < SHARER_STATES_MAX ? stored : SHARER_STATES_MAX;
-    if (path->state_set && (stored == 0 || all[0].position < path->length)) {
+    if (!grows && path->state_set && (stored == 0 || all[0].position < path->length)) {
         states[count++] = (cairn_core_path_state){.position = path->length,
                                                   .decoded = path->decoded,
                                                   .digest = path->digest,
@@ -231,7 +249,8 @@ static uint32_t states_list(cairn_sharer *sharer, uint32_t slot, const cairn_cor
                                                                .role = CAIRN_ROLE_ASSISTANT}};
     }
     for (uint32_t i = 0; i < stored && count < SHARER_STATES_MAX; i++) {
-        if (i < 2 || (all[i].boundary.kinds & always) != 0 || all[i].saving_ms >= SHARER_SAVING_MS) {
+        bool more = !grows && (i < 2 || all[i].saving_ms >= SHARER_SAVING_MS);
+        if (more || (all[i].boundary.kinds & always) != 0) {
             states[count++] = all[i];
         }
     }
@@ -281,42 +300,53 @@ static bool state_copy(cairn_sharer *sharer, uint32_t slot, const cairn_core_pat
 }
 
 static out_result state_out(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
-                            const cairn_core_path_state *state, sharer_job *job)
+                            const cairn_core_path_state *state)
 {
     cairn_shared_part part;
-    if (!state_describe(sharer, path, state, &job->meta)) {
+    cairn_blob_meta meta;
+    if (!state_describe(sharer, path, state, &meta)) {
         return OUT_THERE;
     }
-    uint64_t name = blob_name(sharer, &job->meta, &part);
-    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name) ||
-        !state_copy(sharer, slot, state, job)) {
+    uint64_t name = blob_name(sharer, &meta, &part);
+    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name) != 0) {
         return OUT_THERE;
     }
+    sharer_job *job = job_take(sharer, false);
+    if (job == NULL) {
+        return OUT_BUSY;
+    }
+    job->meta = meta;
     job->is_point = false;
+    if (!state_copy(sharer, slot, state, job)) {
+        return OUT_THERE;
+    }
     job_start(sharer, slot, name, job);
     return OUT_STARTED;
 }
 
 /* --- points --------------------------------------------------------------------------------------------------- */
 
-/* Is a part in the store? Its bytes' number is asked from the engine: it is the same wherever the blob was made. */
-static out_result part_there(cairn_sharer *sharer, uint64_t name)
+/* Is a part in the store, or on its way there? Then the point may follow it; ret_since becomes its order. */
+static bool part_comes(cairn_sharer *sharer, uint64_t name, uint64_t *ret_since)
 {
-    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW) {
-        return OUT_THERE;
-    }
-    return on_its_way(sharer, name) ? OUT_COMES : OUT_LACKS;
+    uint64_t order =
+        cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW ? UINT64_MAX : on_its_way(sharer, name);
+    *ret_since = order != 0 && order < *ret_since ? order : *ret_since;
+    return order != 0;
 }
 
-/* Fill the job's point with its parts, all of which must be in the store. */
-static out_result point_fill(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
-                             const cairn_core_path_state *state, uint64_t state_bytes, sharer_job *job)
+/*
+ * Fill the job's point with its parts. False: one of them is neither there nor on its way. Numbers of bytes are asked from
+ * the engine: they are the same wherever a blob was made.
+ */
+static bool point_fill(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
+                       const cairn_core_path_state *state, uint64_t state_bytes, sharer_job *job)
 {
     cairn_engine *engine = sharer->cache->engine;
     cairn_shared_point *point = &job->point;
     cairn_blob_meta meta;
     if (!state_describe(sharer, path, state, &meta)) {
-        return OUT_LACKS;
+        return false;
     }
     meta.payload_bytes = state_bytes;
     cairn_shared_part *parts = point->parts;
@@ -326,23 +356,22 @@ static out_result point_fill(cairn_sharer *sharer, uint32_t slot, const cairn_co
                                   .cut_digest = meta.cut_digest,
                                   .count_parts = 1,
                                   .parts = parts};
-    out_result result = part_there(sharer, blob_name(sharer, &meta, &parts[0]));
-    uint32_t blocks = engine->info.rows_move
-                          ? (state->position + CAIRN_SHARER_BLOCK_TOKENS - 1) / CAIRN_SHARER_BLOCK_TOKENS
-                          : 0;
-    for (uint32_t block = 0; block < blocks && result == OUT_THERE; block++) {
+    job->since = UINT64_MAX;
+    bool comes = part_comes(sharer, blob_name(sharer, &meta, &parts[0]), &job->since);
+    uint32_t blocks = engine->info.rows_move ? blocks_of(state->position) : 0;
+    for (uint32_t block = 0; block < blocks && comes; block++) {
         if (point->count_parts == sharer->parts_room ||
             !block_describe(sharer, slot, path, block, NULL, &meta)) {
-            return OUT_LACKS;
+            return false;
         }
         meta.payload_bytes = engine->ops->rows_size(engine, meta.begin, meta.end).bytes;
-        result = part_there(sharer, blob_name(sharer, &meta, &parts[point->count_parts++]));
+        comes = part_comes(sharer, blob_name(sharer, &meta, &parts[point->count_parts++]), &job->since);
     }
-    return result;
+    return comes;
 }
 
 static out_result point_out(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
-                            const cairn_core_path_state *state, sharer_job *job)
+                            const cairn_core_path_state *state)
 {
     cairn_path_digest digest;
     char key[CAIRN_KV_KEY_BYTES];
@@ -353,7 +382,7 @@ static out_result point_out(cairn_sharer *sharer, uint32_t slot, const cairn_cor
         return OUT_THERE;
     }
     uint64_t name = cairn_sharer_name(key);
-    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name)) {
+    if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name) != 0) {
         return OUT_THERE;
     }
     if (state->blob == 0) {
@@ -361,9 +390,12 @@ static out_result point_out(cairn_sharer *sharer, uint32_t slot, const cairn_cor
     } else if (!cairn_tier_ram_has(sharer->cache->ram, state->blob, &bytes)) {
         return OUT_THERE;
     }
-    out_result result = point_fill(sharer, slot, path, state, bytes, job);
-    if (result != OUT_THERE) {
-        return result;
+    sharer_job *job = job_take(sharer, true);
+    if (job == NULL) {
+        return OUT_BUSY;
+    }
+    if (!point_fill(sharer, slot, path, state, bytes, job)) {
+        return OUT_LACKS;
     }
     job->is_point = true;
     job_start(sharer, slot, name, job);
@@ -372,71 +404,103 @@ static out_result point_out(cairn_sharer *sharer, uint32_t slot, const cairn_cor
 
 /* --- work ----------------------------------------------------------------------------------------------------- */
 
-/* The next piece of what an idle slot holds. OUT_THERE: all of it is in the store, or on its way. */
-static out_result slot_out(cairn_sharer *sharer, uint32_t slot, sharer_job *job)
+/* The slot's rows in whole blocks, of an idle one the rest, too. */
+static out_result rows_out(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path, bool grows)
+{
+    sharer_slot *kept = &sharer->slot[slot];
+    uint32_t blocks = grows ? path->length / CAIRN_SHARER_BLOCK_TOKENS : blocks_of(path->length);
+    while (sharer->cache->engine->info.rows_move && kept->next_block < blocks) {
+        out_result result = block_out(sharer, slot, path, kept->next_block);
+        kept->next_block += result != OUT_BUSY ? 1 : 0;
+        if (result == OUT_STARTED || result == OUT_BUSY) {
+            return result;
+        }
+    }
+    return OUT_THERE;
+}
+
+/* The next piece of what a slot holds. OUT_THERE: all of it is in the store, or on its way. */
+static out_result slot_out(cairn_sharer *sharer, uint32_t slot)
 {
     cairn_core_slot_path path;
     cairn_core_path_state states[SHARER_STATES_MAX];
+    bool grows = sharer->cache->active[slot] != NULL;
     if (!path_load(sharer, slot, &path)) {
         sharer->slot[slot].seen_end = 0;
         return OUT_THERE;
     }
-    path_remember(sharer, slot, path.length);
-    uint32_t blocks = sharer->cache->engine->info.rows_move ? path_blocks(&path) : 0;
-    while (sharer->slot[slot].next_block < blocks) {
-        if (block_out(sharer, slot, &path, sharer->slot[slot].next_block++, job) == OUT_STARTED) {
-            return OUT_STARTED;
+    if (!grows) {
+        path_remember(sharer, slot, path.length);
+    }
+    out_result result = rows_out(sharer, slot, &path, grows);
+    uint32_t count = states_list(sharer, slot, &path, grows, states);
+    for (uint32_t i = 0; i < count && result != OUT_STARTED && result != OUT_BUSY; i++) {
+        result = state_out(sharer, slot, &path, &states[i]);
+    }
+    uint32_t whole = path.length / CAIRN_SHARER_BLOCK_TOKENS; /* blocks that won't change while it grows */
+    for (uint32_t i = 0; i < count && result != OUT_STARTED && result != OUT_BUSY; i++) {
+        if (!grows || blocks_of(states[i].position) <= whole) {
+            result = point_out(sharer, slot, &path, &states[i]);
         }
     }
-    uint32_t count = states_list(sharer, slot, &path, states);
-    for (uint32_t i = 0; i < count; i++) {
-        if (state_out(sharer, slot, &path, &states[i], job) == OUT_STARTED) {
-            return OUT_STARTED;
-        }
-    }
-    out_result worst = OUT_THERE;
-    for (uint32_t i = 0; i < count; i++) {
-        out_result result = point_out(sharer, slot, &path, &states[i], job);
-        if (result == OUT_STARTED) {
-            return OUT_STARTED;
-        }
-        worst = result == OUT_COMES ? OUT_COMES : worst;
-    }
-    if (worst == OUT_THERE) {
+    if (result != OUT_STARTED && result != OUT_BUSY) {
+        sharer->slot[slot].looked_end = path.length;
         sharer->slot[slot].seen_end = 0; /* handed over to its end */
+        return OUT_THERE;
     }
-    return worst;
+    return result;
+}
+
+/* Is there something to hand over? An active slot is looked at when it has a block more. */
+static bool slot_wanted(const cairn_sharer *sharer, uint32_t slot)
+{
+    cairn_cache *cache = sharer->cache;
+    if (cache->active[slot] == NULL) {
+        return sharer->slot[slot].noted;
+    }
+    uint32_t length = cache->engine->ops->length(cache->engine, slot);
+    return length >= sharer->slot[slot].looked_end + CAIRN_SHARER_BLOCK_TOKENS;
 }
 
 bool cairn_sharer_work(cairn_sharer *sharer)
 {
     cairn_sharer_settle(sharer);
     for (uint32_t slot = 0; slot < sharer->slots; slot++) {
-        if (!sharer->slot[slot].noted || sharer->cache->active[slot] != NULL) {
+        if (!slot_wanted(sharer, slot)) {
             continue;
         }
-        sharer_job *job = job_take(sharer);
-        if (job == NULL) {
-            return false;
+        out_result result = slot_out(sharer, slot);
+        if (result != OUT_THERE) {
+            return result == OUT_STARTED;
         }
-        out_result result = slot_out(sharer, slot, job);
-        if (result == OUT_STARTED) {
-            return true;
-        }
-        sharer->slot[slot].noted = result == OUT_COMES;
+        sharer->slot[slot].noted = false;
     }
     return false;
 }
 
-void cairn_sharer_behind(cairn_sharer *sharer)
+/* Work until the jobs are used up, and rest accordingly. */
+static void work_and_rest(cairn_sharer *sharer, uint32_t pieces)
 {
     uint64_t begin_ns = cairn_cache_now_ns(sharer->cache);
     if (begin_ns < sharer->behind_ns) {
         return;
     }
-    (void)cairn_sharer_work(sharer);
+    while (pieces > 0 && cairn_sharer_work(sharer)) {
+        pieces--;
+    }
     uint64_t cost_ns = cairn_cache_now_ns(sharer->cache) - begin_ns;
     sharer->behind_ns = begin_ns + cost_ns * SHARER_PART_BESIDE;
+}
+
+void cairn_sharer_behind(cairn_sharer *sharer)
+{
+    work_and_rest(sharer, 1);
+}
+
+void cairn_sharer_ended(cairn_sharer *sharer, uint32_t slot)
+{
+    cairn_sharer_note(sharer, slot);
+    work_and_rest(sharer, SHARER_OUT);
 }
 
 bool cairn_sharer_noted(const cairn_sharer *sharer)
@@ -454,7 +518,7 @@ bool cairn_sharer_sending(cairn_sharer *sharer)
     bool sending;
     (void)pthread_mutex_lock(&sharer->lock);
     sending = sharer->count_forgets > 0;
-    for (int i = 0; i < SHARER_JOBS; i++) {
+    for (int i = 0; i < SHARER_OUT; i++) {
         sending = sending || sharer->jobs[i].phase != SHARER_FREE;
     }
     (void)pthread_mutex_unlock(&sharer->lock);

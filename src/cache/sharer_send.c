@@ -28,6 +28,9 @@ static cairn_status blob_send(cairn_sharer *sharer, sharer_job *job, uint64_t un
 static cairn_status job_send(cairn_sharer *sharer, sharer_job *job)
 {
     uint64_t until_ns = cairn_clock_now_ns(cairn_clock_system()) + SEND_S * SECOND_NS;
+    if (job->is_point && sharer->failed >= job->since) {
+        return CAIRN_CANCELLED; /* a part of it didn't arrive */
+    }
     if (job->is_point) {
         return cairn_shared_point_put(sharer->shared, &job->space, &job->point, until_ns, NULL);
     }
@@ -39,7 +42,7 @@ static cairn_status job_send(cairn_sharer *sharer, sharer_job *job)
 static sharer_job *job_next(cairn_sharer *sharer)
 {
     sharer_job *next = NULL;
-    for (int i = 0; i < SHARER_JOBS; i++) {
+    for (int i = 0; i < SHARER_OUT; i++) {
         sharer_job *job = &sharer->jobs[i];
         if (job->phase == SHARER_READY && (next == NULL || job->order < next->order)) {
             next = job;
@@ -100,6 +103,7 @@ void *cairn_sharer_sender(void *ctx)
         cairn_status status = job_send(sharer, job);
         (void)pthread_mutex_lock(&sharer->lock);
         job->status = status;
+        sharer->failed = status != CAIRN_OK ? job->order : sharer->failed;
         job->phase = SHARER_DONE;
         (void)pthread_cond_broadcast(&sharer->done);
     }

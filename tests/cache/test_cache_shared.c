@@ -443,6 +443,7 @@ static void equal_prompt_of_another_namespace_takes_the_path_of_an_unknown_one(v
         redis_traffic before = redis_traffic_get(&p.store);
         uint64_t passed = atomic_load(&line.passed_bytes);
         ask(&p.b.w, &r, 0, &o);
+        send_all(&p.b); /* what it sends counts, too */
         redis_traffic after = redis_traffic_get(&p.store);
         commands[unknown] = after.commands - before.commands;
         received[unknown] = after.received_bytes - before.received_bytes;
@@ -502,6 +503,56 @@ static void keys_and_sizes_show_no_token(void **state)
 }
 
 /* --- choices ---------------------------------------------------------------------------------------------------- */
+
+/* Step a request to its end; after each step the sender may do what it has to, but there is no idle moment. */
+static void ask_while_sending(shared_world *s, const rendered *r)
+{
+    cairn_request *request;
+    cairn_error error = {0};
+    assert_ok(cairn_cache_begin(s->w.cache, &r->prompt, &request, &error));
+    while (cairn_request_phase(request) != CAIRN_PHASE_READY) {
+        assert_ok(cairn_cache_step(s->w.cache, &request, 1, &error));
+        while (cairn_sharer_sending(s->w.cache->sharer)) {
+            cairn_sharer_wait(s->w.cache->sharer, cairn_clock_now_ns(cairn_clock_system()) + SECOND_NS / 100);
+            cairn_sharer_settle(s->w.cache->sharer);
+        }
+        world_check(&s->w);
+    }
+    cairn_cache_end(s->w.cache, request, CAIRN_END_DONE);
+    cairn_request_free(request);
+}
+
+/* One slot, conversation after conversation, never a pause: each is in the store when the next has taken its place. */
+static void server_that_is_never_idle_shares_all_the_same(void **state)
+{
+    (void)state;
+    pair p;
+    outcome o;
+    pair_open(&p, NULL);
+    shared_open(&p.a);
+    shared_open(&p.b);
+    talk talks[3];
+    rendered r;
+    for (uint32_t i = 0; i < 3; i++) {
+        talk_usual(&talks[i], 10 * i + 1);
+        render(&r, &talks[i], CAIRN_RESUME_EXACT);
+        ask_while_sending(&p.a, &r);
+        rendered_release(&r);
+    }
+    while (cairn_sharer_sending(p.a.w.cache->sharer)) { /* what is in the sender's hands, and no more */
+        cairn_sharer_wait(p.a.w.cache->sharer, cairn_clock_now_ns(cairn_clock_system()) + SECOND_NS / 100);
+        cairn_sharer_settle(p.a.w.cache->sharer);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        render(&r, &talks[i], CAIRN_RESUME_EXACT);
+        ask_and_compare(&p.b.w, &r, 3, &o);
+        assert_int_equal(o.record.source, CAIRN_SOURCE_SHARED);
+        assert_true(o.record.resume + 8 >= r.prompt.count);
+        rendered_release(&r);
+        talk_release(&talks[i]);
+    }
+    pair_close(&p);
+}
 
 static void what_is_read_faster_is_read(void **state)
 {
@@ -674,6 +725,7 @@ int main(void)
         cmocka_unit_test(another_key_other_weights_and_other_namespaces_find_nothing),
         cmocka_unit_test(equal_prompt_of_another_namespace_takes_the_path_of_an_unknown_one),
         cmocka_unit_test(keys_and_sizes_show_no_token),
+        cmocka_unit_test(server_that_is_never_idle_shares_all_the_same),
         cmocka_unit_test(what_is_read_faster_is_read),
         cmocka_unit_test(forgotten_namespace_is_forgotten_for_all_servers),
         cmocka_unit_test(request_that_is_stopped_while_it_waits_leaves_no_trace),
