@@ -112,12 +112,12 @@ static int run_show(const cairn_store_list *list, const cairn_store_ask *ask)
             item->status != CAIRN_OK ? item->status : cairn_store_check(list, item, ask->key, &error);
         json_t *value = cairn_store_json(item);
         (void)json_object_set_new(value, "bytes_checked", json_boolean(status == CAIRN_OK));
-        if (status != CAIRN_OK) {
+        code = status != CAIRN_OK ? 1 : code;
+        if (status != CAIRN_OK && item->why[0] == '\0') {
             char text[200];
             (void)snprintf(text, sizeof text, "%s%s%.120s", cairn_status_message(status),
                            error.detail[0] != '\0' ? ": " : "", error.detail);
             (void)json_object_set_new(value, "why", json_string(text));
-            code = 1;
         }
         (void)json_array_append_new(array, value);
     }
@@ -178,11 +178,34 @@ static json_t *branch_add(branch *b, size_t index, int depth, json_t *into)
     return json_object_get(value, "next");
 }
 
-/* States that stand where these rows end, and the rows that go on from there. */
+/* The state that stands next on these rows after `after`, before their end; SIZE_MAX: none. */
+static size_t state_inside(const branch *b, const cairn_store_item *rows, uint32_t after)
+{
+    size_t next = SIZE_MAX;
+    for (size_t i = 0; i < b->list->count; i++) {
+        const cairn_store_item *item = &b->list->items[i];
+        uint32_t at = item->meta.end;
+        if (!b->done[i] && item->status == CAIRN_OK && item->meta.kind == CAIRN_BLOB_STATE && at > after &&
+            at < rows->meta.end && (next == SIZE_MAX || at < b->list->items[next].meta.end) &&
+            same_owner(&rows->meta, &item->meta) &&
+            cairn_store_passes(b->list, rows, at, &item->meta.path_end))
+            next = i;
+    }
+    return next;
+}
+
+/* States that stand on these rows, in their order, and the rows that go on from there. */
 static void branch_follow(branch *b, size_t index, int depth, json_t *into)
 {
     json_t *next = branch_add(b, index, depth, into);
     const cairn_blob_meta *meta = &b->list->items[index].meta;
+    for (size_t i = 0, after = meta->begin; meta->kind == CAIRN_BLOB_ROWS;
+         after = b->list->items[i].meta.end) {
+        i = state_inside(b, &b->list->items[index], (uint32_t)after);
+        if (i == SIZE_MAX)
+            break;
+        (void)branch_add(b, i, depth + 1, next);
+    }
     for (int states = 1; states >= 0 && meta->kind == CAIRN_BLOB_ROWS; states--) {
         for (size_t i = 0; i < b->list->count; i++) {
             const cairn_store_item *item = &b->list->items[i];

@@ -299,7 +299,7 @@ int cairn_store_gc(const cairn_store_list *list, const cairn_store_ask *ask)
     for (size_t i = 0; i < list->count; i++) {
         cairn_status status = list->items[i].status; /* what can't be read now may be fine later */
         if (status == CAIRN_CORRUPT || status == CAIRN_UNSUPPORTED)
-            remove_item(&r, &list->items[i], "damaged");
+            remove_item(&r, &list->items[i], status == CAIRN_CORRUPT ? "damaged" : "another format");
     }
     gc_sound(&r, now_s);
     return removal_end(&r);

@@ -13,6 +13,26 @@ void cairn_store_path(const cairn_store_list *list, const char *name, char ret_p
     (void)snprintf(ret_path, CAIRN_STORE_PATH, "%.3900s/%.2s/%s.blob", list->dir, name, name);
 }
 
+bool cairn_store_passes(const cairn_store_list *list, const cairn_store_item *rows, uint32_t position,
+                        const cairn_path_digest *digest)
+{
+    char path[CAIRN_STORE_PATH];
+    cairn_file *file = NULL;
+    cairn_disk_header header = {0};
+    bool passes = false;
+    cairn_store_path(list, rows->name, path);
+    if (cairn_io_open(cairn_io_posix(), path, CAIRN_IO_READ, &file, NULL) != CAIRN_OK)
+        return false;
+    if (cairn_disk_header_load(cairn_mem_default(), file, &header, NULL) == CAIRN_OK) {
+        passes =
+            memcmp(cairn_blob_header_mark(header.bytes, &header.layout, position - header.meta.begin - 1),
+                   digest->bytes, CAIRN_BLOB_MARK_BYTES) == 0;
+        cairn_disk_header_release(cairn_mem_default(), &header);
+    }
+    cairn_io_discard(file);
+    return passes;
+}
+
 void cairn_store_hex(const uint8_t *bytes, size_t count, char *text)
 {
     static const char digits[] = "0123456789abcdef";

@@ -56,6 +56,15 @@ void cairn_store_path(const cairn_store_list *list, const char *name, char ret_p
 CAIRN_MUST_CHECK cairn_status cairn_store_check(const cairn_store_list *list, const cairn_store_item *item,
                                                 const uint8_t *key, cairn_error *reterr);
 
+/*
+ * Does the path of rows go through this digest at a position inside them? By the marks in the file's header.
+ *
+ *   rows      [in]  of kind rows, its header sound
+ *   position  [in]  inside (begin, end)
+ */
+bool cairn_store_passes(const cairn_store_list *list, const cairn_store_item *rows, uint32_t position,
+                        const cairn_path_digest *digest);
+
 /* Lower-case hexadecimal with NUL of bytes[count]; text has 2 x count + 1 characters. */
 void cairn_store_hex(const uint8_t *bytes, size_t count, char *text);
 

@@ -126,8 +126,19 @@ static bool total_read(cairn_disk_index *index)
     return true;
 }
 
-/* Open, and make the tables when `fresh`. */
-static cairn_status db_open(cairn_disk_index *index, const char *path, bool fresh, cairn_error *reterr)
+/* Is there nothing in the file yet? */
+static bool db_is_new(cairn_disk_index *index)
+{
+    sqlite3_stmt *query = NULL;
+    bool is_new =
+        sqlite3_prepare_v2(index->db, "SELECT count(*) FROM sqlite_schema", -1, &query, NULL) == SQLITE_OK &&
+        sqlite3_step(query) == SQLITE_ROW && sqlite3_column_int(query, 0) == 0;
+    (void)sqlite3_finalize(query);
+    return is_new;
+}
+
+/* Open, and make the tables where there are none; *ret_new says so. */
+static cairn_status db_open(cairn_disk_index *index, const char *path, bool *ret_new, cairn_error *reterr)
 {
     static const char where[] = "store/disk_index: open";
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
@@ -135,12 +146,15 @@ static cairn_status db_open(cairn_disk_index *index, const char *path, bool fres
         sqlite3_exec(index->db,
                      "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF;"
                      "PRAGMA cache_size=-8192; PRAGMA temp_store=MEMORY; BEGIN EXCLUSIVE; COMMIT;",
-                     NULL, NULL, NULL) != SQLITE_OK ||
-        (fresh && sqlite3_exec(index->db, schema, NULL, NULL, NULL) != SQLITE_OK)) {
+                     NULL, NULL, NULL) != SQLITE_OK) {
         return sql_error(index, where, reterr);
     }
-    if (!fresh && !db_version_matches(index)) {
-        return cairn_error_set(reterr, CAIRN_CORRUPT, where, "empty, or of another version");
+    *ret_new = db_is_new(index);
+    if (*ret_new && sqlite3_exec(index->db, schema, NULL, NULL, NULL) != SQLITE_OK) {
+        return sql_error(index, where, reterr);
+    }
+    if (!db_version_matches(index)) {
+        return cairn_error_set(reterr, CAIRN_CORRUPT, where, "of another version");
     }
     for (int i = 0; i < ST_COUNT; i++) {
         if (sqlite3_prepare_v3(index->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT, &index->statement[i],
@@ -176,13 +190,12 @@ cairn_status cairn_disk_index_open(const cairn_mem *mem, const char *path, cairn
     (void)pthread_mutex_init(&index->lock, NULL);
     (void)pthread_mutex_init(&index->total_lock, NULL);
     cairn_error error = {0};
-    bool renewed = path == NULL;
-    cairn_status status = db_open(index, path != NULL ? path : ":memory:", renewed, &error);
+    bool renewed = false;
+    cairn_status status = db_open(index, path != NULL ? path : ":memory:", &renewed, &error);
     if (status != CAIRN_OK && status != CAIRN_BUSY && status != CAIRN_NOMEM && path != NULL) {
         db_close(index);
         set_aside(path);
-        renewed = true;
-        status = db_open(index, path, true, &error);
+        status = db_open(index, path, &renewed, &error);
     }
     if (status != CAIRN_OK) {
         cairn_disk_index_close(index);
