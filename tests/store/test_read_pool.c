@@ -139,9 +139,13 @@ static void what_is_taken_back_is_not_read_any_more(void **state)
     for (unsigned i = 0; i < 3; i++) {
         cairn_read_help(pool, &r.items[rest[i]]);
     }
+    /* The helping thread and the pool's pass each other, so only which ones were read is certain. */
     assert_int_equal(count_begun, 4);
-    assert_int_equal(begun[1], 3);
-    assert_int_equal(begun[3], 6);
+    unsigned read = 0;
+    for (unsigned i = 0; i < count_begun; i++) {
+        read |= 1U << begun[i];
+    }
+    assert_int_equal(read, 1U << 0 | 1U << 3 | 1U << 4 | 1U << 6);
     cairn_read_pool_free(pool);
 }
 
