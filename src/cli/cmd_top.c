@@ -135,11 +135,13 @@ static void show_cache(const json_t *cache)
     const json_t *since = json_object_get(cache, "since_start"), *held = json_object_get(cache, "held");
     uint64_t prompt = number(since, "tokens_prompt"), read = number(since, "tokens_read");
     if (since != NULL && prompt > 0 && read <= prompt) {
-        printf("since start %llu requests; %.0f %% of %llu prompt tokens were not read again; %llu "
-               "checkpoints held\n",
-               (unsigned long long)number(since, "requests"),
-               100.0 * (double)(prompt - read) / (double)prompt, (unsigned long long)prompt,
-               (unsigned long long)number(held, "states"));
+        char asked[CAIRN_UNITS_TEXT], tokens[CAIRN_UNITS_TEXT], states[CAIRN_UNITS_TEXT];
+        cairn_units_print_count(number(since, "requests"), asked);
+        cairn_units_print_count(prompt, tokens);
+        cairn_units_print_count(number(held, "states"), states);
+        printf(
+            "since start %s requests; %.0f %% of %s prompt tokens were not read again; %s checkpoints held\n",
+            asked, 100.0 * (double)(prompt - read) / (double)prompt, tokens, states);
     }
 }
 
@@ -162,8 +164,11 @@ static void show_requests(const json_t *list, size_t rows_max)
         cairn_term_row(&table);
         static const char *const numbers[] = {"prompt_tokens", "reused", "read", "least"};
         cairn_term_cell(&table, 0, "%llu", (unsigned long long)number(item, "id"));
-        for (size_t c = 0; c < 4; c++)
-            cairn_term_cell(&table, c + 1, "%llu", (unsigned long long)number(r, numbers[c]));
+        for (size_t c = 0; c < 4; c++) {
+            char count[CAIRN_UNITS_TEXT];
+            cairn_units_print_count(number(r, numbers[c]), count);
+            cairn_term_cell(&table, c + 1, "%s", count);
+        }
         cairn_term_cell(&table, 5, "%s", text(r, "tier"));
         cairn_term_cell(&table, 6, "%.0f",
                         json_real_value(json_object_get(json_object_get(item, "timings"), "prompt_ms")));
