@@ -24,10 +24,10 @@
  * Thread   as engine_llama.h
  * Caveats  moving costs a copy of the whole slot, with memory for it meanwhile. Windows and whole states are not shared:
  *          the layout of their cells is settled by means that need a context of their own
- * Caveats  libllama v0.4.0 multiplies wrongly with weights in its AMX layout when a decode has tokens of several sequences
- *          and the model's graph has a dimension for them (all but the first sequence get other weights, or the process
- *          ends): so on CPUs with AMX slots are not shared, unless weights are not repacked (no_repack)
- *          Sequences share a computation only where their numbers are next to each other; others follow
+ *          libllama v0.4.0 multiplies wrongly with weights in its AMX layout when a decode has tokens of several sequences
+ *          and the model's graph has a dimension for them (all but the first get other weights, or the process ends):
+ *          so on CPUs with AMX slots are shared only where weights are not repacked (no_repack)
+ *          sequences share a computation only where their numbers are next to each other; others follow
  * Relies   llama.h@v0.4.0: the layout above, which the check at start tries; no row is interpreted
  * See      docs/decisions/0010-slots-in-one-context.md
  * Test     tests/engine/test_llama_share.c, and tests/engine/test_engine_llama.c with `shared`

@@ -1,7 +1,7 @@
 // slots: several requests at once on one server.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { Server } from './harness.mjs';
+import { MODEL, Server, runProgram } from './harness.mjs';
 
 const WORDS = 'river house function returns people value water light when not time list into old data'.split(' ');
 
@@ -104,6 +104,53 @@ test('an answer flows while a long prompt is read beside it', async () => {
         assert.ok(over || between > 20, `${between} tokens while ${long.json.usage.prompt_tokens} were read`);
         await reader.cancel();
         await streaming.catch(() => {});
+    } finally {
+        await server.stop();
+    }
+});
+
+test('slots in one context: the server says so, exact answers stay exact, and nobody hears another', async () => {
+    const server = await Server.start(['--slots', '4', '--no-repack', '-c', '2048', '-b', '128']);
+    try {
+        assert.match(server.started(), /slots +in one context/);
+        assert.equal((await server.get('/props')).json.cairn_engine.slots_share, true);
+        const ask = (seed, mode) => server.chat([{ role: 'user', content: `${prose(seed, 60)} ${prose(seed + 50, 60)}` }],
+            { max_tokens: 12, ignore_eos: true, temperature: 0, cairn: { resume: mode } });
+        const texts = (answers) => answers.map((answer) => JSON.stringify(answer.json.choices[0].message)); // reasoning, too
+        const alone = [];
+        for (const seed of [21, 22, 23, 24]) {
+            alone.push(await ask(seed, 'exact'));
+        }
+        const together = await Promise.all([21, 22, 23, 24].map((seed) => ask(seed, 'exact')));
+        assert.deepEqual(texts(together), texts(alone));
+        assert.equal(new Set(texts(alone)).size, 4);
+        const fast = await Promise.all([21, 22, 23, 24, 31, 32].map((seed) => ask(seed, 'fast')));
+        for (const answer of fast) {
+            assert.equal(answer.status, 200);
+            assert.equal(answer.json.usage.completion_tokens, 12);
+        }
+        const exact = await Server.start(['--slots', '2', '--no-repack', '--resume', 'exact']);
+        try {
+            assert.match(exact.started(), /slots +each with a context of its own/);
+            assert.equal((await exact.get('/props')).json.cairn_engine.slots_share, false);
+        } finally {
+            await exact.stop();
+        }
+    } finally {
+        await server.stop();
+    }
+});
+
+test('what does not fit is refused before loading, and a prompt beyond a slot with both numbers', async () => {
+    const { code, err } = await runProgram(['serve', '-m', MODEL, '--port', '0', '--slots', '64', '-c', '16000000', '--no-cache-disk']);
+    assert.equal(code, 1);
+    assert.match(err, /64 slots of 16000000 tokens need \d+ MiB \(weights \d+, K\/V and states \d+, computing \d+\); there is room for \d+ MiB/);
+    const server = await Server.start(['--slots', '2', '-c', '512', '--flash-attn', 'off', '--swa-full']);
+    try {
+        assert.match(server.started(), /memory +weights .*K\/V .*recurrent cells .*buffers .*cache up to/);
+        const answer = await server.chat([{ role: 'user', content: prose(6, 900) }]);
+        assert.equal(answer.status, 400);
+        assert.match(answer.json.error.message, /\d{3,}.*512|512.*\d{3,}/);
     } finally {
         await server.stop();
     }
