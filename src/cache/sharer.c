@@ -249,6 +249,9 @@ void cairn_sharer_free(cairn_sharer *sharer)
     if (sharer == NULL) {
         return;
     }
+    if (sharer->shared != NULL) {
+        cairn_shared_stop(sharer->shared);
+    }
     (void)pthread_mutex_lock(&sharer->lock);
     sharer->stop = true;
     (void)pthread_cond_broadcast(&sharer->wake_sender);

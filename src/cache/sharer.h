@@ -47,7 +47,7 @@ typedef struct cairn_share {
  */
 CAIRN_MUST_CHECK cairn_status cairn_sharer_new(cairn_cache *cache, const cairn_cache_shared *options,
                                                cairn_sharer **ret_sharer, cairn_error *reterr);
-/* What is under way is waited for, at most as long as the store's own deadlines; what waits is not sent. NULL is allowed. */
+/* What is under way is given up; what waits is not sent. NULL is allowed. */
 void cairn_sharer_free(cairn_sharer *sharer);
 
 /* What the buffers of both ways take. */

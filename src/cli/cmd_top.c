@@ -132,6 +132,16 @@ static void show_cache(const json_t *cache)
     const json_t *disk = json_object_get(cache, "disk");
     if (number(disk, "limit") > 0)
         show_tier("disk", disk);
+    const json_t *shared = json_object_get(cache, "shared");
+    if (json_is_true(json_object_get(shared, "on"))) {
+        char came[CAIRN_UNITS_TEXT], went[CAIRN_UNITS_TEXT];
+        cairn_units_print_bytes(number(shared, "fetched_bytes"), came);
+        cairn_units_print_bytes(number(shared, "sent_bytes"), went);
+        printf("shared     %s; had something for %llu of %llu requests; %s came, %s went\n",
+               json_is_true(json_object_get(shared, "works")) ? "works" : "out of reach",
+               (unsigned long long)number(shared, "found"), (unsigned long long)number(shared, "asked"), came,
+               went);
+    }
     const json_t *since = json_object_get(cache, "since_start"), *held = json_object_get(cache, "held");
     uint64_t prompt = number(since, "tokens_prompt"), read = number(since, "tokens_read");
     if (since != NULL && prompt > 0 && read <= prompt) {

@@ -18,6 +18,7 @@
 #ifndef CAIRN_STORE_KV_H
 #define CAIRN_STORE_KV_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "cairn/mem.h"
@@ -58,6 +59,7 @@ typedef struct cairn_kv_ops {
 /* The head of every driver; a driver's own struct begins with it. */
 struct cairn_kv {
     const cairn_kv_ops *ops;
+    atomic_bool stop;    /* set by another thread: a call that is under way ends soon, with CAIRN_TIMEOUT  */
     uint64_t reconnects; /* to stores that may lose all they have when they restart                       */
 };
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-enum { READ_BYTES = 256 << 10, NODES_MAX = 64, ELEMENTS_MAX = 1 << 16 };
+enum { READ_BYTES = 256 << 10, NODES_MAX = 64, ELEMENTS_MAX = 1 << 16, SLICE_MS = 100 };
 
 static const char where_link[] = "store/redis: connection";
 
@@ -50,15 +50,20 @@ static void reader_limit(redisReader *reader)
 
 /* --- waiting -------------------------------------------------------------------------------------------------- */
 
-/* Milliseconds until then, for poll; 0: it is past. */
-static int wait_ms(uint64_t until_ns)
+/* Wait for events, until then or until nobody wants them any more. As poll: 0 means too late. */
+static int wait_for(struct pollfd *fds, nfds_t count, const cairn_redis_login *login, uint64_t until_ns)
 {
-    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
-    if (now_ns >= until_ns) {
-        return 0;
+    for (;;) {
+        uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+        if (now_ns >= until_ns || atomic_load(login->stop)) {
+            return 0;
+        }
+        uint64_t ms = (until_ns - now_ns + 999999) / 1000000;
+        int ready = poll(fds, count, ms < SLICE_MS ? (int)ms : SLICE_MS);
+        if (ready > 0 || (ready < 0 && errno != EINTR)) {
+            return ready;
+        }
     }
-    uint64_t ms = (until_ns - now_ns + 999999) / 1000000;
-    return ms < 60000 ? (int)ms : 60000;
 }
 
 static cairn_status too_late(const cairn_redis_node *node, cairn_error *reterr)
@@ -190,8 +195,8 @@ cairn_status cairn_redis_nodes_exchange(cairn_redis_node *nodes, uint32_t count,
     *ret_broken = count;
     CAIRN_ASSERT(count <= NODES_MAX);
     while (status == CAIRN_OK && (listed = links_list(nodes, count, fds, owners)) > 0) {
-        int ready = poll(fds, listed, wait_ms(until_ns));
-        if (ready < 0 && errno != EINTR) {
+        int ready = wait_for(fds, listed, login, until_ns);
+        if (ready < 0) {
             status = cairn_error_set_os(reterr, errno, where_link, NULL);
         } else if (ready == 0) {
             status = too_late(&nodes[owners[0]], reterr);
@@ -225,7 +230,8 @@ cairn_status cairn_redis_node_queue(cairn_redis_node *node, int count, const cha
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
-static cairn_status link_connect(cairn_redis_node *node, uint64_t until_ns, cairn_error *reterr)
+static cairn_status link_connect(cairn_redis_node *node, const cairn_redis_login *login, uint64_t until_ns,
+                                 cairn_error *reterr)
 {
     node->link = redisConnectNonBlock(node->host, node->port);
     node->awaited = 0;
@@ -237,10 +243,7 @@ static cairn_status link_connect(cairn_redis_node *node, uint64_t until_ns, cair
         return link_error(node, reterr);
     }
     struct pollfd fd = {.fd = node->link->fd, .events = POLLOUT};
-    int ready;
-    do {
-        ready = poll(&fd, 1, wait_ms(until_ns));
-    } while (ready < 0 && errno == EINTR);
+    int ready = wait_for(&fd, 1, login, until_ns);
     int code = 0;
     socklen_t size = sizeof code;
     if (ready <= 0) {
@@ -305,7 +308,7 @@ cairn_status cairn_redis_node_open(cairn_redis_node *node, const cairn_redis_log
     if (node->link != NULL) {
         return CAIRN_OK;
     }
-    cairn_status status = link_connect(node, until_ns, reterr);
+    cairn_status status = link_connect(node, login, until_ns, reterr);
     if (status == CAIRN_OK && (login->password != NULL || login->database != 0)) {
         status = log_in(node, login, until_ns, reterr);
     }

@@ -15,6 +15,7 @@
 #define CAIRN_STORE_REDIS_NODE_H
 
 #include <hiredis/hiredis.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "cairn/mem.h"
@@ -26,6 +27,7 @@ typedef struct cairn_redis_login {
     const char *user;     /* NULL: the default user                                                     */
     const char *password; /* NULL: none                                                                 */
     int database;
+    const atomic_bool *stop;  /* set: nothing is waited for any more                                    */
     uint64_t reply_bytes_max; /* an answer larger than this is not the protocol                         */
 } cairn_redis_login;
 

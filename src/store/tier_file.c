@@ -225,7 +225,7 @@ static cairn_status each(cairn_kv *kv, value_fn one, cairn_kv_item *items, uint3
         items[i].status = CAIRN_CANCELLED;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (cairn_clock_now_ns(cairn_clock_system()) > until_ns) {
+        if (cairn_clock_now_ns(cairn_clock_system()) > until_ns || atomic_load(&kv->stop)) {
             return cairn_error_set(reterr, CAIRN_TIMEOUT, where_file, "the directory is slow");
         }
         cairn_status status = one((file_kv *)kv, &items[i], reterr);

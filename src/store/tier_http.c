@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-enum { LINES = 16, TEXT_BYTES = 2048, HEADERS_MAX = 6, HEADER_BYTES = 2176 };
+enum { LINES = 16, SLICE_MS = 100, TEXT_BYTES = 2048, HEADERS_MAX = 6, HEADER_BYTES = 2176 };
 
 static const char where_http[] = "store/http: ask";
 
@@ -224,7 +224,9 @@ static void answer(http_batch *batch, const http_line *line, CURLcode result)
 static long left_ms(const http_batch *batch)
 {
     uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
-    return now_ns < batch->until_ns ? (long)((batch->until_ns - now_ns) / 1000000 + 1) : 0;
+    return now_ns < batch->until_ns && !atomic_load(&batch->http->kv.stop)
+               ? (long)((batch->until_ns - now_ns) / 1000000 + 1)
+               : 0;
 }
 
 /* Give free lines the next items. */
@@ -297,7 +299,7 @@ static cairn_status ask(cairn_kv *kv, http_verb verb, cairn_kv_item *items, uint
             fail(&batch, CAIRN_TIMEOUT, "no answer in time", 0);
         } else if (curl_multi_perform(batch.http->multi, &running) != CURLM_OK ||
                    (running == (int)batch.running &&
-                    curl_multi_poll(batch.http->multi, NULL, 0, ms < 1000 ? (int)ms : 1000, NULL) !=
+                    curl_multi_poll(batch.http->multi, NULL, 0, ms < SLICE_MS ? (int)ms : SLICE_MS, NULL) !=
                         CURLM_OK)) {
             fail(&batch, CAIRN_NOMEM, "libcurl can't go on", 0);
         }

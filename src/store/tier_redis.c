@@ -430,6 +430,7 @@ cairn_status cairn_redis_open(const cairn_mem *mem, const cairn_redis_options *o
     redis->mem = mem;
     redis->login.database = options->database;
     redis->login.reply_bytes_max = REPLY_BYTES_MAX;
+    redis->login.stop = &redis->kv.stop;
     redis->nodes[0] = (cairn_redis_node){.port = options->port, .flushed = true};
     redis->count_nodes = 1;
     bool fits =

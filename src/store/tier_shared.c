@@ -150,6 +150,13 @@ void cairn_shared_close(cairn_shared *shared)
     cairn_mem_release(shared->mem, shared, sizeof *shared);
 }
 
+void cairn_shared_stop(cairn_shared *shared)
+{
+    for (int side = 0; side < CAIRN_SHARED_SIDES; side++) {
+        atomic_store(&shared->kv[side]->stop, true);
+    }
+}
+
 const uint8_t *cairn_shared_key(const cairn_shared *shared)
 {
     return shared->encrypted ? shared->key : NULL;

@@ -68,6 +68,9 @@ CAIRN_MUST_CHECK cairn_status cairn_shared_open(const cairn_mem *mem, const cair
 /* NULL is allowed. Nothing else may be running. */
 void cairn_shared_close(cairn_shared *shared);
 
+/* Calls that are under way end soon, and later ones at once: before the threads that make them are joined. Any thread. */
+void cairn_shared_stop(cairn_shared *shared);
+
 /* What a namespace is in this store. Errors: CAIRN_NOMEM. */
 CAIRN_MUST_CHECK cairn_status cairn_shared_space_get(const cairn_shared *shared, const cairn_namespace *space,
                                                      cairn_shared_space *ret_space, cairn_error *reterr);

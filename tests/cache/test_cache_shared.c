@@ -128,24 +128,28 @@ static void every_kind_of_store_is_resumed_from(void **state)
 {
     (void)state;
     (void)setenv("no_proxy", "127.0.0.1", 1); /* whatever the machine's settings are */
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < 4; kind++) {
         pair p;
         outcome o;
+        server nodes[3];
         memset(&p, 0, sizeof p);
         if (kind == 0) {
             nginx_start(&p.store);
         } else if (kind == 1) {
             s3_start(&p.store, "AKIDEXAMPLE", "secret", "eu-central-1");
-        } else {
+        } else if (kind == 2) {
             server_init(&p.store, "shared");
+        } else {
+            redis_cluster_start(nodes);
+            p.store = nodes[0];
         }
         shared_world *both[] = {&p.a, &p.b};
         for (int i = 0; i < 2; i++) {
             shared_world *s = both[i];
             shared_init(s, &p.store);
             if (kind == 2) {
-                (void)snprintf(s->url, sizeof s->url, "file://%.100s", p.store.dir);
-            } else {
+                (void)snprintf(s->url, sizeof s->url, "file://%.200s", p.store.dir);
+            } else if (kind < 2) {
                 (void)snprintf(s->url, sizeof s->url,
                                kind == 0 ? "http://127.0.0.1:%d/store"
                                          : "s3://bucket?endpoint=http://127.0.0.1:%d",
@@ -161,6 +165,9 @@ static void every_kind_of_store_is_resumed_from(void **state)
         assert_int_equal(o.record.source, CAIRN_SOURCE_SHARED);
         assert_true(o.record.resume + 8 >= p.read);
         pair_close(&p);
+        for (int i = 1; i < 3 && kind == 3; i++) {
+            server_end(&nodes[i]);
+        }
     }
 }
 

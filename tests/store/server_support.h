@@ -40,6 +40,8 @@ void server_end(server *s);
 
 /* A redis-server that keeps nothing on disk; `more` are further arguments, ended by NULL, or NULL. */
 void redis_start(server *s, const char *const *more);
+/* A cluster of three, each with a third of the slots; all of them agree on that. */
+void redis_cluster_start(server nodes[3]);
 /* The URL of it. */
 const char *redis_url(const server *s);
 /* A command through a connection of its own; gives an integer reply, or 0 for a status. Fails the test on an error. */

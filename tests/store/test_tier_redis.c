@@ -181,36 +181,11 @@ static void full_server_says_so_item_by_item(void **state)
 
 /* --- a cluster of three ----------------------------------------------------------------------------------------- */
 
-static void cluster_start(server nodes[3])
-{
-    int bus[3]; /* usually the port and 10000: may be none of a port */
-    for (int i = 0; i < 3; i++) {
-        char port[16];
-        bus[i] = server_free_port();
-        (void)snprintf(port, sizeof port, "%d", bus[i]);
-        const char *const more[] = {"--cluster-enabled", "yes", "--cluster-port", port, NULL};
-        redis_start(&nodes[i], more);
-        int first = i * 5461, last = i == 2 ? 16383 : first + 5460;
-        redis_do(&nodes[i], "CLUSTER ADDSLOTSRANGE %d %d", first, last);
-        redis_do(&nodes[i], "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
-    }
-    for (int i = 1; i < 3; i++) {
-        redis_do(&nodes[0], "CLUSTER MEET 127.0.0.1 %d %d", nodes[i].port, bus[i]);
-    }
-    for (int i = 0; i < 3; i++) { /* they find each other over a bus of their own */
-        for (int ms = 0; !redis_says(&nodes[i], "CLUSTER INFO", "cluster_state:ok"); ms += 10) {
-            struct timespec tick = {.tv_nsec = 10000000};
-            assert_true(ms < 20000);
-            (void)nanosleep(&tick, NULL);
-        }
-    }
-}
-
 static void cluster_of_three_keeps_each_key_where_it_belongs(void **state)
 {
     (void)state;
     server nodes[3];
-    cluster_start(nodes);
+    redis_cluster_start(nodes);
     cairn_kv *kv = kv_open(&nodes[0], NULL, 0);
     uint8_t byte = 7;
     values_go_round(kv);

@@ -35,7 +35,7 @@ export function parts(record) {
     const fromSlot = record.tier === 'slot';
     return [
         { name: 'reused', label: 'reused in the slot', color: 'slot', tokens: fromSlot ? record.reused : 0 },
-        { name: 'restored', label: 'restored from memory or disk', color: record.tier === 'disk' ? 'disk' : 'ram', tokens: fromSlot ? 0 : record.reused },
+        { name: 'restored', label: 'restored from memory, disk or the shared store', color: record.tier === 'disk' || record.tier === 'shared' ? 'disk' : 'ram', tokens: fromSlot ? 0 : record.reused },
         { name: 'beyond', label: 'read again', color: 'beyond', tokens: Math.max(0, record.read - record.least) },
         { name: 'least', label: 'new: read by any cache', color: 'least', tokens: Math.min(record.read, record.least) },
     ];
