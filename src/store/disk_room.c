@@ -5,6 +5,7 @@
  *
  * It must not know why a blob is worth keeping: its rank is a number.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -123,6 +124,25 @@ cairn_status cairn_disk_room_make(cairn_disk *disk, uint64_t file_bytes, double 
         cairn_disk_count(disk, &disk->stats.evicted, gather.count);
     }
     return CAIRN_OK;
+}
+
+void cairn_disk_room_trim(cairn_disk *disk)
+{
+    uint64_t over = disk->read_only ? 0 : reserve(disk, 0);
+    while (over != 0) {
+        evict_gather gather = {.disk = disk, .below = INFINITY, .wanted_bytes = over};
+        if (cairn_disk_index_each(disk->index, false, evict_note, &gather, NULL) != CAIRN_OK ||
+            gather.count == 0) {
+            return;
+        }
+        for (uint32_t i = 0; i < gather.count; i++) {
+            if (cairn_disk_drop(disk, gather.names[i], NULL) != CAIRN_OK) {
+                return; /* can't be removed now: the next look tries again */
+            }
+        }
+        cairn_disk_count(disk, &disk->stats.evicted, gather.count);
+        over = reserve(disk, 0);
+    }
 }
 
 cairn_status cairn_disk_day_add(cairn_disk *disk, uint64_t now_s, uint64_t bytes, cairn_error *reterr)

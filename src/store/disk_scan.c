@@ -187,6 +187,9 @@ cairn_status cairn_disk_scan(cairn_disk *disk, bool all, cairn_error *reterr)
             status = cairn_disk_index_folder_set(disk->index, folder, later ? -1 : stat.modified_ms, reterr);
         }
     }
+    if (status == CAIRN_OK) {
+        cairn_disk_room_trim(disk);
+    }
     return status;
 }
 

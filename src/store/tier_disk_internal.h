@@ -72,6 +72,12 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_room_make(cairn_disk *disk, uint64_t fi
                                                    cairn_error *reterr);
 void cairn_disk_room_release(cairn_disk *disk, uint64_t bytes);
 
+/*
+ * disk_room.c: remove the least valuable until what is there fits: after a look that found more than was known (removed
+ * files that a loss of power brought back, another server's), or with a smaller budget.
+ */
+void cairn_disk_room_trim(cairn_disk *disk);
+
 /* disk_room.c: may so many more bytes be written today (else CAIRN_LIMIT)? So many were. How many were, from memory? */
 CAIRN_MUST_CHECK cairn_status cairn_disk_day_allows(cairn_disk *disk, uint64_t now_s, uint64_t file_bytes,
                                                     cairn_error *reterr);

@@ -120,6 +120,25 @@ static void budget_holds_and_the_least_valuable_goes_first(void **state)
     cairn_io_memory_free(memory);
 }
 
+static void smaller_budget_holds_from_the_first_look_on(void **state)
+{
+    (void)state;
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    cairn_disk *disk = NULL;
+    cairn_disk_stats stats;
+    char name[CAIRN_BLOB_NAME_BYTES];
+    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
+    for (uint32_t at = 100; at <= 800; at += 100) {
+        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, at, at, 20000, at, name));
+    }
+    cairn_disk_close(disk);
+    assert_ok(support_open(cairn_io_memory_io(memory), 60000, NULL, NULL, &disk));
+    cairn_disk_stats_get(disk, &stats);
+    assert_true(stats.file_bytes <= 60000 && stats.blobs == 2 && stats.evicted == 6);
+    cairn_disk_close(disk);
+    cairn_io_memory_free(memory);
+}
+
 static void bytes_written_in_a_day_are_bounded(void **state)
 {
     (void)state;
@@ -400,6 +419,7 @@ int main(void)
         cmocka_unit_test(rows_serve_a_prompt_up_to_the_token_at_which_it_leaves_them),
         cmocka_unit_test(everything_is_found_again_after_opening_anew),
         cmocka_unit_test(budget_holds_and_the_least_valuable_goes_first),
+        cmocka_unit_test(smaller_budget_holds_from_the_first_look_on),
         cmocka_unit_test(bytes_written_in_a_day_are_bounded),
         cmocka_unit_test(clock_that_was_ahead_does_not_fill_the_store_for_good),
         cmocka_unit_test(namespace_is_forgotten_alone),
