@@ -59,7 +59,8 @@ typedef struct cairn_cache_shared {
     const char *url;      /* redis://, http://, https://, s3://, file://: src/store/tier_shared.h         */
     const uint8_t *key;   /* uint8_t[32]: encrypt what is stored; NULL: don't. Copied                    */
     uint32_t ttl_s;       /* how long what is stored is good for; 0: a day                               */
-    uint64_t deadline_ns; /* how long a request waits for the store's answer; 0: a quarter of a second   */
+    uint64_t deadline_ns; /* how long a request waits for the store's answer, and for its bytes beyond   */
+                          /* four times what they should take; 0: a quarter of a second                 */
     uint64_t bytes_max;   /* file:// only: of the whole directory; 0: 20 GiB                             */
     const char *s3_id, *s3_secret, *s3_token, *s3_region; /* NULL: not given                           */
 } cairn_cache_shared;

@@ -13,7 +13,7 @@
 
 #define MS_NS UINT64_C(1000000)
 
-enum { WAIT_MS = 2, ANSWER_FRAME_TOKENS = 4, GRACE_MS = 50, FETCH_FACTOR = 4, FETCH_MS_MIN = 250 };
+enum { WAIT_MS = 2, ANSWER_FRAME_TOKENS = 4, GRACE_MS = 50, FETCH_FACTOR = 4 };
 
 /* --- candidates ----------------------------------------------------------------------------------------------- */
 
@@ -407,7 +407,7 @@ static bool answer_take(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_
         return false;
     }
     double reading_ns = ask->read_ns_token * (ask->point.position - ask->resume);
-    double wait_ns = FETCH_FACTOR * (double)ask->expected_ns + FETCH_MS_MIN * 1e6;
+    double wait_ns = FETCH_FACTOR * (double)ask->expected_ns + (double)sharer->deadline_ns;
     share->until_ns = now_ns + (uint64_t)(wait_ns < reading_ns ? wait_ns : reading_ns);
     share->fetching = true;
     return true;
