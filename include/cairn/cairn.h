@@ -68,7 +68,7 @@ typedef struct cairn_cache_shared {
 typedef struct cairn_cache_options {
     uint64_t ram_bytes_max;        /* cap over everything the cache holds in memory, peaks included      */
     uint32_t grid_tokens;          /* 0: the engine's batch size                                         */
-    uint32_t cut_tokens_min;       /* 0: 32                                                              */
+    uint32_t cut_tokens_min;       /* 0: 64                                                              */
     bool off;                      /* keep nothing, resume nothing; reading is cut the same way          */
     uint64_t map_bytes_min;        /* saved blocks from here on get pages of their own; 0: 1 MiB         */
     uint64_t (*now_ns)(void *ctx); /* monotonic; NULL: the system's                                 */

@@ -118,7 +118,7 @@ cairn_core_options cairn_boundary_options(const cairn_core_options *options)
     full.slots = full.slots != 0 ? full.slots : 1;
     full.batch_tokens_max = full.batch_tokens_max != 0 ? full.batch_tokens_max : 1;
     full.grid_tokens = full.grid_tokens != 0 ? full.grid_tokens : full.batch_tokens_max;
-    full.cut_tokens_min = full.cut_tokens_min != 0 ? full.cut_tokens_min : 32;
+    full.cut_tokens_min = full.cut_tokens_min != 0 ? full.cut_tokens_min : 64;
     if (full.cut_tokens_min > full.batch_tokens_max) {
         full.cut_tokens_min = full.batch_tokens_max;
     }

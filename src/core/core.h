@@ -65,7 +65,7 @@ typedef struct cairn_core_options {
     uint32_t slot_tokens_max;
     uint32_t batch_tokens_max; /* longest READ                                                      */
     uint32_t grid_tokens;      /* cut at least this often inside long messages; 0: batch_tokens_max */
-    uint32_t cut_tokens_min; /* canonical cuts are at least this far apart; 0: 32. At most batch_tokens_max */
+    uint32_t cut_tokens_min; /* canonical cuts are at least this far apart; 0: 64. At most batch_tokens_max */
     cairn_trim trim;
     bool rows_move;
     uint64_t state_bytes_max;

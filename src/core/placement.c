@@ -68,6 +68,12 @@ void cairn_placement_prepare(cairn_core *core, cairn_request *request)
     request->tail = tail_of(prompt);
 }
 
+/* Would a repeat that resumes at `position` read more than NEAR tokens? */
+static bool tail_due(const cairn_request *request, uint32_t position)
+{
+    return request->tail > position && request->prompt->count - position > NEAR;
+}
+
 static uint32_t nearer(uint32_t position, uint32_t extra, uint32_t cut, uint32_t least)
 {
     return extra > position && extra < cut && extra - position >= least ? extra : cut;
@@ -91,6 +97,41 @@ static uint32_t prefer_protected(const cairn_core *core, const cairn_prompt *pro
         }
     }
     return cut;
+}
+
+/* Chance that requests part where this message starts, now or later. */
+static double start_lasts(const cairn_request *request, const float *counts, cairn_boundary at)
+{
+    uint32_t messages = cairn_boundary_messages(request->prompt);
+    uint32_t distance = messages > at.message + 1 ? messages - 1 - at.message : 0;
+    return 0.7 * cairn_divergence_lasting(counts, cairn_boundary_class(at.kinds, at.role), distance);
+}
+
+/*
+ * A message that starts too near to the last cut for a canonical one: cut there where that pays. 0: nowhere before `cut`.
+ */
+static uint32_t near_start(const cairn_core *core, const cairn_request *request, uint32_t cut)
+{
+    const cairn_prompt *prompt = request->prompt;
+    uint32_t node = core->tree.cursors[request->decision.slot].node;
+    if (node == CAIRN_NONE || request->space == CAIRN_NONE || !takes_states(core, request)) {
+        return 0;
+    }
+    const float *counts = cairn_space_at(&core->tree, request->space)->counts;
+    uint32_t before = cairn_placement_before(core, node, request->position + 1);
+    for (uint32_t i = cairn_boundary_after(prompt, request->position + NEAR - 1);
+         i < prompt->count_boundaries; i++) {
+        cairn_boundary at = cairn_boundary_at(prompt, prompt->boundaries[i].position);
+        if (at.position >= cut) {
+            return 0;
+        }
+        double chance = cairn_boundary_message(at.kinds) ? start_lasts(request, counts, at) : 0;
+        double gain = chance * cairn_costs_read(&core->costs, before, at.position);
+        if (gain > core->costs.call_ns + core->costs.take_ns) {
+            return at.position;
+        }
+    }
+    return 0;
 }
 
 /* The client's next mark; 0: none. Only a fast plan may cut there: exact cuts depend on the messages alone. */
@@ -144,7 +185,8 @@ uint32_t cairn_placement_cut(cairn_core *core, cairn_request *request)
     if (request->prompt->mode == CAIRN_RESUME_FAST) {
         cut = prefer_protected(core, request->prompt, request->position, cut);
         uint32_t least = request->position == 0 ? 1 : NEAR;
-        cut = nearer(request->position, request->tail, cut, least);
+        cut = nearer(request->position, near_start(core, request, cut), cut, least);
+        cut = nearer(request->position, request->tail, cut, tail_due(request, request->position) ? 1 : NEAR);
         cut = nearer(request->position, request->branch, cut, least);
         find_post(core, request, cut);
         cut = nearer(request->position, request->post, cut, least);
@@ -350,14 +392,6 @@ static void expect_parting(cairn_core *core, uint32_t node, uint32_t position, d
     }
 }
 
-/* Chance that requests part where this message starts, now or later. */
-static double start_lasts(const cairn_request *request, const float *counts, cairn_boundary at)
-{
-    uint32_t messages = cairn_boundary_messages(request->prompt);
-    uint32_t distance = messages > at.message + 1 ? messages - 1 - at.message : 0;
-    return 0.7 * cairn_divergence_lasting(counts, cairn_boundary_class(at.kinds, at.role), distance);
-}
-
 void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t slot)
 {
     cairn_tree *tree = &core->tree;
@@ -383,7 +417,10 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
     uint32_t next = position < request->prompt->count
                         ? cairn_boundary_cut(&core->options, request->prompt, position, &index)
                         : request->prompt->count;
-    double chance = chance_between(core, request, position, next);
+    /* Nearer states than the last one may not come: this one serves as far behind it as that one is before it. */
+    uint32_t reach = position + (position - before);
+    reach = reach < next ? next : reach < request->prompt->count ? reach : request->prompt->count;
+    double chance = chance_between(core, request, position, reach);
     cairn_boundary kinds = cairn_boundary_at(request->prompt, position);
     uint32_t follows = cairn_boundary_after(request->prompt, position);
     if (follows < request->prompt->count_boundaries &&
@@ -416,7 +453,8 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
     bool better = !starts && next - before <= 512 &&
                   cairn_boundary_message(cairn_boundary_at(request->prompt, next).kinds);
     insured = insured && !better;
-    if (position - before < NEAR && before > 0 && position != request->branch) {
+    bool needed = position == request->branch || (position == request->tail && tail_due(request, before));
+    if (position - before < NEAR && before > 0 && !needed) {
         return;
     }
     if (pays || insured) {

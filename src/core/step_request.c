@@ -206,16 +206,14 @@ static uint32_t pace_of(const cairn_core *core, uint32_t node)
     return (uint32_t)(known->pace_ms != 0 ? (known->pace_ms + gap_ms) / 2 : gap_ms);
 }
 
-/* Note it on the edges that are this conversation's own. */
+/*
+ * Note it on the path. Edges that other conversations share have the pace of the one that used them last, as their time of
+ * use is that one's, too.
+ */
 static void pace_set(cairn_core *core, const cairn_request *request, uint32_t node)
 {
-    for (uint32_t i = node; request->pace_ms != 0 && i != CAIRN_NONE;
-         i = cairn_node_at(&core->tree, i)->parent) {
-        cairn_node *item = cairn_node_at(&core->tree, i);
-        if (item->end <= request->shared_end) {
-            return;
-        }
-        item->pace_ms = request->pace_ms;
+    for (uint32_t i = node; i != CAIRN_NONE; i = cairn_node_at(&core->tree, i)->parent) {
+        cairn_node_at(&core->tree, i)->pace_ms = request->pace_ms;
     }
 }
 

@@ -114,9 +114,9 @@ double cairn_value_soon(const cairn_core *core, uint32_t node, uint64_t used_ns)
 /*
  * A state whose path is in a slot is worth this many times another of the same density: it needs no rows of the budget,
  * its conversation is the one that goes on most surely, and if it does not, the state goes with its slot's rows.
- * 1, 2, 4, 8 and 16 were tried on traffic that nothing else was chosen on; 4 to 16 are alike (docs/results/tuning.md).
+ * How much more is a choice between many conversations (less is better for a fleet) and one (docs/results/tuning.md).
  */
-#define CAIRN_LIVE_WORTH 8.0
+#define CAIRN_LIVE_WORTH 2.5
 /* ... and a state that the client pinned: it goes last. */
 #define CAIRN_PINNED_WORTH 1e6
 
