@@ -1,6 +1,6 @@
 /*
- * cache_counts - the core's learned counts on disk, beside the blobs: read when the cache is made, written when it is
- * flushed. One small file, whole or not at all; a damaged one is set aside and the built-in prior is used.
+ * cache_counts - the core's learned counts on disk, beside the blobs: read when the cache is made, written once a minute by
+ * the keeper's writer and when the cache is flushed. One small file, whole or not at all; a damaged one is set aside and the built-in prior is used.
  *
  *   DIR/counts       of the last server that was flushed
  *   DIR/bad/counts   set aside
@@ -15,6 +15,8 @@
 #include "cache/cache_internal.h"
 
 enum { BYTES_MAX = 1 << 18 };
+
+#define COUNTS_EVERY_NS UINT64_C(60000000000)
 
 void cairn_counts_open(cairn_cache *cache, const cairn_cache_disk *disk)
 {
@@ -46,20 +48,47 @@ void cairn_counts_read(cairn_cache *cache)
     cairn_buf_release(&buf);
 }
 
-void cairn_counts_write(cairn_cache *cache)
+/* The counts as bytes; the caller gives them back to the default table. False: no memory. */
+static bool counts_bytes(const cairn_cache *cache, uint8_t **ret_bytes, size_t *ret_room)
 {
-    if (cache->counts_io == NULL || cache->totals.requests == cache->counts_requests) {
-        return; /* nothing was learned since */
-    }
     size_t room = cairn_core_counts_save(cache->core, NULL, 0);
-    uint8_t *bytes = cairn_mem_alloc(cache->mem, room);
+    uint8_t *bytes = cairn_mem_alloc(cairn_mem_default(), room);
     if (bytes == NULL) {
+        return false;
+    }
+    if (cairn_core_counts_save(cache->core, bytes, room) != room) {
+        cairn_mem_release(cairn_mem_default(), bytes, room);
+        return false;
+    }
+    *ret_bytes = bytes;
+    *ret_room = room;
+    return true;
+}
+
+void cairn_counts_keep(cairn_cache *cache)
+{
+    uint64_t now_ns = cairn_cache_now_ns(cache);
+    uint8_t *bytes;
+    size_t count;
+    if (cache->counts_io == NULL || cache->keeper == NULL || now_ns < cache->counts_due_ns ||
+        !counts_bytes(cache, &bytes, &count)) {
         return;
     }
-    size_t len_bytes = cairn_core_counts_save(cache->core, bytes, room);
-    if (len_bytes <= room &&
-        cairn_io_write_file(cache->counts_io, cache->counts_path, bytes, len_bytes, NULL) == CAIRN_OK) {
+    cache->counts_due_ns = now_ns + COUNTS_EVERY_NS;
+    cairn_keeper_page_put(cache->keeper, cache->counts_io, cache->counts_path, bytes, count);
+}
+
+void cairn_counts_write(cairn_cache *cache)
+{
+    uint8_t *bytes;
+    size_t count;
+    if (cache->counts_io == NULL || cache->totals.requests == cache->counts_requests ||
+        !counts_bytes(cache, &bytes, &count)) {
+        return; /* nothing was learned since */
+    }
+    cairn_keeper_page_put(cache->keeper, NULL, NULL, NULL, 0); /* or an older one could come after it */
+    if (cairn_io_write_file(cache->counts_io, cache->counts_path, bytes, count, NULL) == CAIRN_OK) {
         cache->counts_requests = cache->totals.requests;
     }
-    cairn_mem_release(cache->mem, bytes, room);
+    cairn_mem_release(cairn_mem_default(), bytes, count);
 }

@@ -63,6 +63,7 @@ struct cairn_cache {
     void *counts_io;        /* cairn_io of the learned counts' file; NULL: they are not kept               */
     char counts_path[1024]; /* its name                                                                */
     uint64_t counts_requests; /* totals.requests when it was written last                                */
+    uint64_t counts_due_ns;   /* the writer is given them again then                                     */
     cairn_sharer *sharer;     /* NULL: nothing is shared                                             */
     cairn_error sharer_error; /* why there is none although one was asked for                       */
     cairn_error keeper_error; /* why there is none although one was asked for                            */
@@ -234,5 +235,7 @@ void cairn_timeline_ended(cairn_request *request, cairn_span_kind kind, uint64_t
 void cairn_counts_open(cairn_cache *cache, const cairn_cache_disk *disk);
 void cairn_counts_read(cairn_cache *cache);
 void cairn_counts_write(cairn_cache *cache);
+/* Hand them to the writer, once a minute at most. */
+void cairn_counts_keep(cairn_cache *cache);
 
 #endif

@@ -136,6 +136,7 @@ void cairn_keeper_free(cairn_keeper *keeper)
     for (int i = 0; i < KEEPER_JOBS; i++) {
         cairn_keeper_job_free(keeper, &keeper->jobs[i]);
     }
+    cairn_mem_release(cairn_mem_default(), keeper->page, keeper->page_bytes);
     cairn_read_pool_free(keeper->pool);
     cairn_disk_close(keeper->disk);
     for (int i = 0; i < KEEPER_JOBS; i++) {

@@ -111,6 +111,16 @@ cairn_disk *cairn_keeper_disk(const cairn_keeper *keeper);
 uint32_t cairn_keeper_writes(cairn_keeper *keeper, const cairn_namespace *space, uint64_t since_ns,
                              cairn_span *out, uint32_t room);
 
+/*
+ * Have the writer put a small file in the place of what `path` names, whole or not at all. One that still waits is replaced
+ * by it; NULL: only that, and one that is being written is waited for.
+ *
+ *   io, path  [in]  outlive the keeper
+ *   bytes     [in]  uint8_t[count] of the default memory table; the keeper's from now on
+ */
+void cairn_keeper_page_put(cairn_keeper *keeper, cairn_io *io, const char *path, uint8_t *bytes,
+                           size_t count);
+
 /* Forget a namespace on disk, too. NULL: all of them. */
 void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space);
 

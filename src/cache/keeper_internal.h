@@ -111,8 +111,13 @@ struct cairn_keeper {
     cairn_disk_found
         *covered;        /* cairn_disk_found[KEEPER_COVERED_MAX]: the writer's                         */
     uint64_t scanned_ns; /* when the writer looked through the directory last                          */
-    bool locked;         /* files in the directory were written with another key */
-    bool lost;           /* it found files gone: what is known is to be looked at anew */
+    uint8_t *page;       /* uint8_t[page_bytes], a small file that waits to be written; NULL: none */
+    size_t page_bytes;
+    cairn_io *page_io;
+    const char *page_path;
+    bool page_writing;
+    bool locked; /* files in the directory were written with another key */
+    bool lost;   /* it found files gone: what is known is to be looked at anew */
 };
 
 /* keeper.c: nothing is known any more to be on disk; every slot is looked at again. */

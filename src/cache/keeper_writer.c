@@ -67,7 +67,8 @@ static bool job_void(cairn_keeper *keeper, const keeper_job *job)
            (job->blob != 0 && cairn_tier_ram_digest(job->bytes, job->meta.payload_bytes) != job->digest);
 }
 
-static cairn_status job_put(cairn_keeper *keeper, keeper_job *job, cairn_error *reterr)
+static cairn_status job_put(cairn_keeper *keeper, keeper_job *job, char ret_name[CAIRN_BLOB_NAME_BYTES],
+                            cairn_error *reterr)
 {
     bool rows = job->meta.kind == CAIRN_BLOB_ROWS;
     cairn_status status = job_digests(keeper, job, reterr);
@@ -76,8 +77,8 @@ static cairn_status job_put(cairn_keeper *keeper, keeper_job *job, cairn_error *
     }
     status = cairn_disk_put(keeper->disk, &job->meta,
                             rows ? (const uint8_t(*)[CAIRN_BLOB_MARK_BYTES])job->marks : NULL,
-                            rows ? job->runs : NULL, job->bytes, job->value, job->name, reterr);
-    if (status == CAIRN_OK && job->replaces[0] != '\0' && strcmp(job->replaces, job->name) != 0) {
+                            rows ? job->runs : NULL, job->bytes, job->value, ret_name, reterr);
+    if (status == CAIRN_OK && job->replaces[0] != '\0' && strcmp(job->replaces, ret_name) != 0) {
         (void)!cairn_disk_drop(keeper->disk, job->replaces, NULL);
     }
     return status;
@@ -116,10 +117,14 @@ uint32_t cairn_keeper_writes(cairn_keeper *keeper, const cairn_namespace *space,
 static void job_write(cairn_keeper *keeper, keeper_job *job)
 {
     cairn_error error = {0};
+    char name[CAIRN_BLOB_NAME_BYTES] = "";
     bool nothing = job_void(keeper, job), again = false;
     uint64_t begin_ns = cairn_clock_now_ns(cairn_clock_system());
-    cairn_status status = nothing ? CAIRN_OK : job_put(keeper, job, &error);
+    cairn_status status = nothing ? CAIRN_OK : job_put(keeper, job, name, &error);
     (void)pthread_mutex_lock(&keeper->lock);
+    if (name[0] != '\0') { /* the engine's thread compares names, under the lock */
+        memcpy(job->name, name, sizeof job->name);
+    }
     if (status == CAIRN_OK) {
         keeper->kept += nothing ? 0 : 1;
         note_write(keeper, &job->meta, begin_ns);
@@ -164,6 +169,39 @@ static void rescan(cairn_keeper *keeper)
     keeper->scanned_ns = cairn_clock_now_ns(cairn_clock_system());
 }
 
+/* Write the page that waits. The lock is held, but not while writing. */
+static void page_write(cairn_keeper *keeper)
+{
+    uint8_t *bytes = keeper->page;
+    size_t count = keeper->page_bytes;
+    keeper->page = NULL;
+    keeper->page_writing = true;
+    (void)pthread_mutex_unlock(&keeper->lock);
+    (void)!cairn_io_write_file(keeper->page_io, keeper->page_path, bytes, count,
+                               NULL); /* the next one tries again */
+    cairn_mem_release(cairn_mem_default(), bytes, count);
+    (void)pthread_mutex_lock(&keeper->lock);
+    keeper->page_writing = false;
+    (void)pthread_cond_broadcast(&keeper->done);
+}
+
+void cairn_keeper_page_put(cairn_keeper *keeper, cairn_io *io, const char *path, uint8_t *bytes, size_t count)
+{
+    (void)pthread_mutex_lock(&keeper->lock);
+    while (bytes == NULL && keeper->page_writing) {
+        (void)pthread_cond_wait(&keeper->done, &keeper->lock);
+    }
+    cairn_mem_release(cairn_mem_default(), keeper->page, keeper->page_bytes);
+    keeper->page = bytes;
+    keeper->page_bytes = count;
+    if (bytes != NULL && !keeper->page_writing) { /* it is one file: nothing changes while it is written */
+        keeper->page_io = io;
+        keeper->page_path = path;
+    }
+    (void)pthread_cond_signal(&keeper->wake);
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
 /* Wait for a job, or for the time to look at the directory. The lock is held. */
 static void rest(cairn_keeper *keeper)
 {
@@ -198,11 +236,16 @@ void *cairn_keeper_writer(void *ctx)
     keeper->scanned_ns = cairn_clock_now_ns(cairn_clock_system());
     while (!keeper->stop) {
         rescan(keeper);
-        keeper_job *job = keeper->stop ? NULL : job_in(keeper, JOB_READY);
-        if (job == NULL && !keeper->stop) {
-            rest(keeper);
+        if (keeper->stop) {
+            break;
         }
+        if (keeper->page != NULL) {
+            page_write(keeper);
+            continue;
+        }
+        keeper_job *job = job_in(keeper, JOB_READY);
         if (job == NULL) {
+            rest(keeper);
             continue;
         }
         job->phase = JOB_WRITING;

@@ -305,6 +305,39 @@ static void disk_that_hangs_holds_up_no_token(void **state)
     cairn_io_memory_free(b.memory);
 }
 
+/* What was learned of divergences: written while the server runs, not only when it ends. */
+static void learned_counts_outlive_a_kill(void **state)
+{
+    (void)state;
+    busy_world b;
+    outcome o;
+    busy_init(&b, 1);
+    busy_open(&b);
+    talk t;
+    talk_of(&t, 3, 900);
+    for (uint64_t i = 0; i < 6; i++) {
+        talk_cut(&t, 2);
+        talk_add(&t, CAIRN_ROLE_USER, 50 + i, 200);
+        turn(&b.w, &t, CAIRN_RESUME_FAST, 5, &o);
+    }
+    static uint8_t before[1 << 14], after[1 << 14];
+    b.w.clock_ns += 61 * SECOND_NS;
+    turn(&b.w, &t, CAIRN_RESUME_FAST, 5, &o);
+    size_t count = cairn_core_counts_save(b.w.cache->core, before, sizeof before);
+    cairn_keeper *keeper = b.w.cache->keeper;
+    (void)pthread_mutex_lock(&keeper->lock);
+    while (keeper->page != NULL || keeper->page_writing) {
+        (void)pthread_cond_wait(&keeper->done, &keeper->lock);
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+    kill_it(&b);
+    assert_int_equal(cairn_core_counts_save(b.w.cache->core, after, sizeof after), count);
+    assert_memory_equal(after, before, count);
+    talk_release(&t);
+    world_close(&b.w);
+    cairn_io_memory_free(b.memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +345,7 @@ int main(void)
         cmocka_unit_test(server_that_is_never_idle_loses_little_to_a_kill),
         cmocka_unit_test(copying_beside_requests_takes_its_part_of_the_time_and_no_more),
         cmocka_unit_test(disk_that_hangs_holds_up_no_token),
+        cmocka_unit_test(learned_counts_outlive_a_kill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
