@@ -63,7 +63,7 @@ static void finish(cairn_request *request, cairn_ending ending)
         cairn_keeper_note(cache->keeper, request->slot);
     }
     if (cache->sharer != NULL) {
-        cairn_sharer_ended(cache->sharer, request->slot);
+        cairn_sharer_note(cache->sharer, request->slot);
     }
 }
 
@@ -178,6 +178,9 @@ cairn_status cairn_cache_begin(cairn_cache *cache, const cairn_prompt *prompt, c
     }
     request->todo = request->few;
     request->todo_room = CAIRN_CACHE_ACTIONS_MIN;
+    if (cache->sharer != NULL) { /* one of the idle slots will be another's */
+        cairn_sharer_rush(cache->sharer);
+    }
     status = slot_awaits(cache, reterr);
     if (status == CAIRN_OK && !cairn_request_seek(request) && !cairn_request_share(request)) {
         status = plan_first(request, reterr);

@@ -55,8 +55,8 @@ uint64_t cairn_sharer_buffer_bytes(cairn_engine *engine);
 
 /* The slot's path is another, or may have grown: look at it. */
 void cairn_sharer_note(cairn_sharer *sharer, uint32_t slot);
-/* The same at a request's end, and hand over what there is room for: the slot may soon be another's. */
-void cairn_sharer_ended(cairn_sharer *sharer, uint32_t slot);
+/* Hand over as much as there is room for: before a slot becomes another request's. */
+void cairn_sharer_rush(cairn_sharer *sharer);
 /* What reading cost. */
 void cairn_sharer_saw_read(cairn_sharer *sharer, uint32_t tokens, uint64_t cost_ns);
 

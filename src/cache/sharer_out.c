@@ -478,13 +478,10 @@ bool cairn_sharer_work(cairn_sharer *sharer)
     return false;
 }
 
-/* Work until the jobs are used up, and rest accordingly. */
+/* Hand over so many pieces at most, and rest accordingly. */
 static void work_and_rest(cairn_sharer *sharer, uint32_t pieces)
 {
     uint64_t begin_ns = cairn_cache_now_ns(sharer->cache);
-    if (begin_ns < sharer->behind_ns) {
-        return;
-    }
     while (pieces > 0 && cairn_sharer_work(sharer)) {
         pieces--;
     }
@@ -494,12 +491,13 @@ static void work_and_rest(cairn_sharer *sharer, uint32_t pieces)
 
 void cairn_sharer_behind(cairn_sharer *sharer)
 {
-    work_and_rest(sharer, 1);
+    if (cairn_cache_now_ns(sharer->cache) >= sharer->behind_ns) {
+        work_and_rest(sharer, 1);
+    }
 }
 
-void cairn_sharer_ended(cairn_sharer *sharer, uint32_t slot)
+void cairn_sharer_rush(cairn_sharer *sharer)
 {
-    cairn_sharer_note(sharer, slot);
     work_and_rest(sharer, SHARER_OUT);
 }
 
