@@ -116,6 +116,7 @@ Template template_open(const cairn_chat_source &source, const std::string &text)
     auto caps = common_chat_templates_get_caps(tmpl.tmpls.get());
     tmpl.traits = traits_learn(tmpl, caps["supports_system_role"], caps["supports_object_arguments"]);
     tmpl.openers = openers_learn(tmpl);
+    tmpl.partings = partings_learn(tmpl);
     direct_open(source, tmpl);
     return tmpl;
 }

@@ -103,8 +103,10 @@ typedef struct cairn_chat_options {
 typedef struct cairn_chat_boundary {
     uint64_t offset_bytes; /* 0 < offset <= text_bytes */
     uint32_t message;      /* index in the request's messages; their count for the opener */
-    uint16_t kinds;        /* CAIRN_BOUNDARY_* or-ed */
-    uint8_t role;          /* cairn_role */
+    /* CAIRN_BOUNDARY_* or-ed. THINK_START of the message to come: the place inside the opener where a longer
+       conversation parts from this prompt */
+    uint16_t kinds;
+    uint8_t role; /* cairn_role */
     uint8_t reserved;
 } cairn_chat_boundary;
 

@@ -361,6 +361,30 @@ static void thinking_add(const BoundsInput &in, const Assigner &assigned, size_t
     }
 }
 
+/*
+ * Where the conversation will part from this prompt when it goes on: inside the opener, where answered turns have
+ * another one.
+ */
+static void parting_find(const BoundsInput &in, size_t opener_at, Collector &out)
+{
+    const std::string &prompt = in.params.prompt;
+    for (const Parting &parting : in.tmpl.partings) {
+        if (parting.tail.size() > prompt.size() ||
+            prompt.compare(prompt.size() - parting.tail.size(), parting.tail.size(), parting.tail) != 0) {
+            continue;
+        }
+        /* one token is left to read in any case */
+        size_t at = prompt.size() - std::max<size_t>(parting.lost, 1);
+        while (at > opener_at && ((unsigned char)prompt[at] & 0xC0) == 0x80) {
+            at--; /* not inside a character */
+        }
+        if (at > opener_at || opener_at == prompt.size()) {
+            out.add(at, CAIRN_BOUNDARY_THINK_START, in.request.count_messages, CAIRN_ROLE_ASSISTANT);
+            return;
+        }
+    }
+}
+
 Bounds bounds_find(const BoundsInput &in)
 {
     const std::string &prompt = in.params.prompt;
@@ -387,6 +411,9 @@ Bounds bounds_find(const BoundsInput &in)
             trailing; /* the library's text starts inside the opener ("|assistant|>"), or is missing */
     }
     out.add(bounds.opener_at, CAIRN_BOUNDARY_OPENER, in.request.count_messages, CAIRN_ROLE_ASSISTANT);
+    if (in.inputs.add_generation_prompt) {
+        parting_find(in, bounds.opener_at, out);
+    }
 
     size_t system_end = lead < count ? assigned.at(lead) : bounds.opener_at;
     if (system_end == Assigner::NONE) {

@@ -93,6 +93,15 @@ struct Opener {
     unsigned roles = 0; /* 1 << cairn_role */
 };
 
+/*
+ * How far an answered turn keeps the assistant opener of its prompt: a prompt that ends with `tail` shares all but
+ * its last `lost` bytes with the conversation that goes on.
+ */
+struct Parting {
+    std::string tail;
+    size_t lost = 0;
+};
+
 /* One call strftime_now("...") that was replaced by a variable. */
 struct ClockUse {
     std::string variable;
@@ -109,6 +118,7 @@ struct Template {
         false; /* the library derives its parser from the template each time: 4 to 25 ms a render */
     Traits traits;
     std::vector<Opener> openers;
+    std::vector<Parting> partings;
 };
 
 /* bridge_request.cpp */
@@ -141,6 +151,7 @@ bool direct_agrees(const Template &tmpl);
 
 /* bridge_openers.cpp */
 std::vector<Opener> openers_learn(const Template &tmpl);
+std::vector<Parting> partings_learn(const Template &tmpl);
 
 /* bridge_bounds.cpp */
 struct BoundsInput {

@@ -235,4 +235,37 @@ std::vector<Opener> openers_learn(const Template &tmpl)
     return openers;
 }
 
+/* The parting with or without thinking; nothing when the template rewrites more than its opener. */
+static void parting_add(const Template &tmpl, bool thinking, std::vector<Parting> &partings)
+{
+    auto render = [&](const std::vector<common_chat_msg> &messages) {
+        common_chat_templates_inputs inputs;
+        inputs.messages = messages;
+        inputs.enable_thinking = thinking;
+        probe_kwargs(tmpl, inputs);
+        return common_chat_templates_apply(tmpl.tmpls.get(), inputs).prompt;
+    };
+    try {
+        const common_chat_msg one = make_msg("user", "qzone");
+        std::string shorter = render({one});
+        std::string longer = render({one, make_msg("assistant", "qztwo"), make_msg("user", "qzthree")});
+        size_t from = shorter.rfind("qzone"), shared = common_prefix(shorter, longer);
+        if (from != std::string::npos && shared >= from + strlen("qzone")) {
+            partings.push_back({shorter.substr(from + strlen("qzone")), shorter.size() - shared});
+        }
+    } catch (const std::bad_alloc &) {
+        throw;
+    } catch (...) {
+        return; /* a template that refuses this conversation */
+    }
+}
+
+std::vector<Parting> partings_learn(const Template &tmpl)
+{
+    std::vector<Parting> partings;
+    parting_add(tmpl, true, partings);
+    parting_add(tmpl, false, partings);
+    return partings;
+}
+
 } // namespace cairn_chat_bridge

@@ -138,7 +138,11 @@ uint32_t cairn_boundary_cut(const cairn_core_options *options, const cairn_promp
         (*index)++;
     }
     for (uint32_t i = *index; i < prompt->count_boundaries && prompt->boundaries[i].position < cut; i++) {
-        if ((prompt->boundaries[i].kinds & cutting) != 0) {
+        uint16_t kinds = prompt->boundaries[i].kinds;
+        /* The place inside an opener where answered turns part is no place of a longer conversation. */
+        bool inside =
+            (kinds & CAIRN_BOUNDARY_THINK_START) != 0 && (kinds & CAIRN_BOUNDARY_MESSAGE_START) == 0;
+        if ((kinds & cutting) != 0 && !inside) {
             return prompt->boundaries[i].position;
         }
     }

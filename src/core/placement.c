@@ -83,7 +83,11 @@ static uint32_t nearer(uint32_t position, uint32_t extra, uint32_t cut, uint32_t
 static uint32_t prefer_protected(const cairn_core *core, const cairn_prompt *prompt, uint32_t position,
                                  uint32_t cut)
 {
-    if (cut >= prompt->count || cairn_boundary_protected(cairn_boundary_at(prompt, cut).kinds)) {
+    uint16_t kinds = cairn_boundary_at(prompt, cut).kinds;
+    /* The same for an opener of which answered turns keep the beginning only: they part behind it. */
+    const uint16_t more = CAIRN_BOUNDARY_SYSTEM_END | CAIRN_BOUNDARY_LAST_USER | CAIRN_BOUNDARY_MARK;
+    bool opens = (kinds & CAIRN_BOUNDARY_OPENER) != 0 && (kinds & more) == 0;
+    if (cut >= prompt->count || (cairn_boundary_protected(kinds) && !opens)) {
         return cut;
     }
     for (uint32_t i = cairn_boundary_after(prompt, cut); i < prompt->count_boundaries; i++) {
@@ -92,7 +96,8 @@ static uint32_t prefer_protected(const cairn_core *core, const cairn_prompt *pro
             place - position > core->options.batch_tokens_max) {
             break;
         }
-        if (cairn_boundary_protected(prompt->boundaries[i].kinds)) {
+        if (cairn_boundary_protected(prompt->boundaries[i].kinds) &&
+            (!opens || (prompt->boundaries[i].kinds & CAIRN_BOUNDARY_THINK_START) != 0)) {
             return place;
         }
     }

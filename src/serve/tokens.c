@@ -7,6 +7,8 @@
 
 #include "chat/boundary_map.h"
 
+enum { SHORT_OPENER_TOKENS = 8 };
+
 void cairn_tokens_release(const cairn_mem *mem, cairn_tokens *tokens)
 {
     cairn_mem_array_release(mem, tokens->items, tokens->count, sizeof *tokens->items);
@@ -61,6 +63,41 @@ static uint32_t covered_bytes(const cairn_llama_vocab *vocab, cairn_token token,
     return UINT32_MAX;
 }
 
+static void remove_boundary(cairn_boundary *list, uint32_t *count, uint32_t index)
+{
+    memmove(&list[index], &list[index + 1], (*count - index - 1) * sizeof *list);
+    (*count)--;
+}
+
+/*
+ * The place inside the assistant opener where a longer conversation parts (a THINK_START of the message to come): where
+ * the opener is long it is worth as much as the opener's start; where it is short it is left out.
+ */
+static void settle_opener(cairn_boundary *list, uint32_t *count, uint32_t count_tokens)
+{
+    uint32_t opener = *count;
+    while (opener > 0 && (list[opener - 1].kinds & CAIRN_BOUNDARY_OPENER) == 0)
+        opener--;
+    if (opener == 0)
+        return;
+    cairn_boundary *start = &list[opener - 1];
+    start->kinds &= (uint16_t)~CAIRN_BOUNDARY_THINK_START;
+    for (uint32_t i = *count; i > 0; i--) {
+        cairn_boundary *place = &list[i - 1];
+        if (place == start || place->message != start->message || place->kinds != CAIRN_BOUNDARY_THINK_START)
+            continue;
+        if (start->position >= count_tokens) { /* no opener was found: its end is of no use */
+            place->kinds |= CAIRN_BOUNDARY_OPENER;
+            remove_boundary(list, count, opener - 1);
+        } else if (place > start && count_tokens - start->position > SHORT_OPENER_TOKENS) {
+            place->kinds |= CAIRN_BOUNDARY_OPENER;
+        } else {
+            remove_boundary(list, count, i - 1);
+        }
+        return;
+    }
+}
+
 cairn_status cairn_tokens_boundaries(const cairn_mem *mem, const cairn_llama_vocab *vocab,
                                      const cairn_chat_prompt *prompt, const cairn_tokens *tokens,
                                      cairn_boundary *out, uint32_t *ret_count)
@@ -83,6 +120,7 @@ cairn_status cairn_tokens_boundaries(const cairn_mem *mem, const cairn_llama_voc
     if (good && cairn_chat_boundaries_map(lengths, count, prompt->text_bytes, prompt->boundaries,
                                           prompt->count_boundaries, out, &mapped) == CAIRN_OK)
         *ret_count = (uint32_t)mapped;
+    settle_opener(out, ret_count, count);
     cairn_mem_array_release(mem, lengths, count, sizeof *lengths);
     return CAIRN_OK;
 }

@@ -37,7 +37,8 @@ CAIRN_MUST_CHECK cairn_status cairn_tokens_of(const cairn_mem *mem, const cairn_
                                               cairn_tokens *ret_tokens);
 
 /*
- * Positions of a rendered prompt's boundaries.
+ * Positions of a rendered prompt's boundaries. A place inside a long assistant opener where a longer conversation
+ * will part has both THINK_START and OPENER.
  *
  *   out        [out]  cairn_boundary[prompt->count_boundaries]
  *   ret_count  [out]  0 when the tokens can't be laid over the text: boundaries are hints, never needed

@@ -108,7 +108,8 @@ static void plain_turns_have_exact_boundaries(void **state)
         FIRST("<|im_start|>user\nHi<|im_end|>\n", 1, CAIRN_ROLE_USER),
         START("<|im_start|>assistant\nHello<|im_end|>\n", 2, CAIRN_ROLE_ASSISTANT),
         LAST_USER("<|im_start|>user\nBye<|im_end|>\n", 3),
-        OPENER("<|im_start|>assistant\n<think>\n", 4),
+        OPENER("<|im_start|>assistant\n", 4),
+        THINK("<think>\n", 4), /* where the next turn will part */
     };
     check_segments(prompt, wanted, COUNT(wanted));
     assert_int_equal(prompt->opener_bytes, strlen("<|im_start|>assistant\n<think>\n"));
@@ -156,7 +157,8 @@ static void a_tool_turn_has_exact_boundaries(void **state)
             2),
         START("<|im_start|>user\n<tool_response>\nSun\n</tool_response>", 3, CAIRN_ROLE_TOOL),
         START("\n<tool_response>\nRain\n</tool_response><|im_end|>\n", 4, CAIRN_ROLE_TOOL),
-        OPENER("<|im_start|>assistant\n<think>\n", 5),
+        OPENER("<|im_start|>assistant\n", 5),
+        THINK("<think>\n", 5), /* where the next turn will part */
     };
     check_segments(prompt, wanted, COUNT(wanted));
     assert_true(prompt->has_tools);
@@ -183,7 +185,8 @@ static void delimiters_in_every_message_leave_the_boundaries_exact(void **state)
               CAIRN_ROLE_USER),
         START("<|im_start|>assistant\ny<|im_start|>assistant\n<think><|im_end|>\n", 2, CAIRN_ROLE_ASSISTANT),
         LAST_USER("<|im_start|>user\nBye<|im_end|>\n", 3),
-        OPENER("<|im_start|>assistant\n<think>\n", 4),
+        OPENER("<|im_start|>assistant\n", 4),
+        THINK("<think>\n", 4), /* where the next turn will part */
     };
     check_segments(prompt, wanted, COUNT(wanted));
     cairn_chat_prompt_free(prompt);
@@ -665,7 +668,8 @@ static void a_megabyte_of_conversation_has_all_boundaries(void **state)
         cairn_chat_prompt *prompt = test_render(qwen, request.text);
         double end = now_ms();
         print_message("%d messages, %zu bytes: %.1f ms\n", counts[c], request.size, end - begin);
-        assert_int_equal(prompt->count_boundaries, (size_t)counts[c] + 1);
+        /* and the place inside the opener where the next turn will part */
+        assert_int_equal(prompt->count_boundaries, (size_t)counts[c] + 2);
         cairn_chat_prompt_free(prompt);
         free(request.text);
     }
