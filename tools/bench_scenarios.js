@@ -254,7 +254,9 @@ function requestOf(line, options) {
     const anthropic = line.path.startsWith('/v1/messages');
     const tools = (line.body.tools || []).slice(0, 6).map((tool) => shortenAll(tool, 60));
     if (anthropic && options.messages) {
-        const { system: head, messages } = shortenAll({ system: line.body.system, messages: line.body.messages }, 500);
+        // System messages between the others are left out: llama-server refuses them with templates that want them first.
+        const kept = line.body.messages.filter((message) => message.role !== 'system');
+        const { system: head, messages } = shortenAll({ system: line.body.system, messages: kept }, 500);
         return { path: '/v1/messages', kind: line.kind, body: { model: 'model', system: head, messages, ...(tools.length ? { tools } : {}) } };
     }
     const source = anthropic ? chatOfMessages({ ...line.body, tools }) : { messages: line.body.messages, tools };
