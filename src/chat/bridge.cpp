@@ -466,7 +466,7 @@ cairn_status cairn_chat_schema_to_grammar(const char *schema, size_t schema_byte
 {
     return guarded("chat/schema", CAIRN_INVALID, reterr, [&] {
         json parsed = json_parse_limited(std::string(schema, schema_bytes), 128, "schema");
-        std::string grammar = json_schema_to_grammar(parsed);
+        std::string grammar = json_schema_to_grammar(schema_check(parsed, "schema"));
         char *copy = new char[grammar.size() + 1];
         memcpy(copy, grammar.c_str(), grammar.size() + 1);
         *ret_grammar = copy;

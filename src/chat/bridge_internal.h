@@ -2,6 +2,7 @@
  * bridge_internal - what the bridge's C++ files share. Not for C.
  *
  *   bridge_request   request JSON -> Request (checked, with field paths in errors)
+ *   bridge_schema    how large a JSON schema may be
  *   bridge_shape     Request -> messages that this template can take; traits of a template
  *   bridge_direct    a cheaper way to render, where it is known to be the same
  *   bridge_openers   the texts by which a template's message starts are found
@@ -46,6 +47,9 @@ struct Refusal : std::exception {
 {
     throw Refusal(CAIRN_INVALID, path.empty() ? text : path + ": " + text);
 }
+
+/* The schema; refused when it would take the library long to make a grammar of it. */
+const common_json &schema_check(const common_json &schema, const std::string &path);
 
 struct Message {
     common_chat_msg msg;

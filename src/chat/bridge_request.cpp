@@ -349,8 +349,9 @@ static common_chat_tool tool_parse(const json &tool, const std::string &path)
     if (parameters != nullptr && !parameters->is_object()) {
         wrong_type(path + ".function.parameters", "an object", *parameters);
     }
-    out.parameters = parameters == nullptr || parameters->empty() ? R"({"type":"object","properties":{}})"
-                                                                  : parameters->dump_safe();
+    out.parameters = parameters == nullptr || parameters->empty()
+                         ? R"({"type":"object","properties":{}})"
+                         : schema_check(*parameters, path + ".function.parameters").dump_safe();
     return out;
 }
 
@@ -417,7 +418,7 @@ static void schema_set(const json &schema, const std::string &path, Request &req
     if (!schema.is_object()) {
         wrong_type(path, "an object", schema);
     }
-    request.json_schema = schema.dump_safe();
+    request.json_schema = schema_check(schema, path).dump_safe();
     request.json_schema_path = path;
 }
 

@@ -14,21 +14,25 @@ const user = (last) => ({ role: 'user', last });
 const result = (last) => ({ role: 'tool', last });
 
 // A file is read and a command is run; a sub-agent is asked; after a compaction there is another question.
-function lines({ read, run, delegate }) {
+function lines({ read, run, delegate, subtask = { text: 'Sub-agent: it exports alpha.' }, wait = [] }) {
     return [
         { when: { tools: false }, answer: { text: 'A short summary of the conversation so far.' } }, // titles, compactions
         { when: user('detailed summary'), answer: { text: '<summary>The user asked about a.js.</summary>' } },
         { when: user('state_snapshot'), answer: { text: '<state_snapshot>The user asked about a.js.</state_snapshot>' } },
-        { when: user('SUBTASK'), answer: { text: 'Sub-agent: it exports alpha.' } },
+        { when: user('SUBTASK'), answer: subtask },
         { when: user('TURN-ONE'), answer: read },
         { when: result('export const alpha'), answer: run },
         { when: result('listing-done'), answer: { text: 'The project has one file, a.js.' } },
         { when: user('TURN-TWO'), answer: delegate },
         ...['tool', 'user'].map((role) => ({ when: { role, last: 'it exports alpha' }, answer: { text: 'The sub-agent says that it exports alpha.' } })),
+        ...wait,
         { when: user('TURN-THREE'), answer: { text: 'Nothing is left to do.' } },
         { answer: { text: 'Waiting.' } },
     ];
 }
+
+// Stands for the id that a client printed as "session id: ...".
+export const SESSION = '<session>';
 
 const COMMAND = 'ls; echo listing-done';
 
@@ -56,6 +60,14 @@ const codex = {
         read: call('exec_command', { cmd: 'cat a.js' }),
         run: call('exec_command', { cmd: COMMAND }),
         delegate: call('multi_agent_v1__spawn_agent', { message: SUBTASK }),
+        // Its sub-agents work beside it: this one leaves a mark, for which the main thread waits.
+        subtask: call('exec_command', { cmd: 'touch mark; echo marked' }),
+        wait: [
+            { when: result('marked'), answer: { text: 'Sub-agent: alpha.' } },
+            { when: user('Sub-agent: alpha'), answer: { text: 'The sub-agent says that it exports alpha.' } },
+            { when: result('waited'), answer: { text: 'The sub-agent says that it exports alpha.' } },
+            { when: { role: 'tool', any: 'TURN-TWO' }, answer: call('exec_command', { cmd: 'while [ ! -e mark ]; do sleep 0.2; done; echo waited', yield_time_ms: 250000 }) },
+        ],
     }),
     setup: async (folder, url) => {
         await mkdir(join(folder, 'home/.codex'), { recursive: true });
@@ -73,8 +85,8 @@ wire_api = "responses"
     program: () => [join(MODULES, '@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex')],
     turns: [
         ['exec', '--skip-git-repo-check', 'TURN-ONE'],
-        ['exec', 'resume', '--skip-git-repo-check', '--last', 'TURN-TWO'],
-        ['-c', 'model_auto_compact_token_limit=1000', 'exec', 'resume', '--skip-git-repo-check', '--last', 'TURN-THREE'],
+        ['exec', 'resume', '--skip-git-repo-check', SESSION, 'TURN-TWO'],
+        ['-c', 'model_auto_compact_token_limit=1000', 'exec', 'resume', '--skip-git-repo-check', SESSION, 'TURN-THREE'],
     ],
 };
 
