@@ -4,7 +4,7 @@
  *   [0, 512) -- [512, 1024) -- [1024, 1300)        files of rows, each where the one before it ends
  *           \-- [512, 700)                         two files that begin alike may share tokens
  *
- * Files that follow each other without a branch become one piece. A state is shown on a piece where that can be told from
+ * Files that follow each other without a branch become one piece. One that begins inside of another hangs on the root. A state is shown on a piece where that can be told from
  * the index alone: where a file ends, near its beginning, or where there is only one file that it could belong to.
  */
 #include <stdlib.h>
@@ -28,8 +28,8 @@ typedef struct look_row {
 
 typedef struct look {
     const cairn_mem *mem;
-    look_row *rows, *states; /* look_row[ROWS_MAX] each, by begin                                   */
-    uint32_t count_rows, count_states;
+    look_row *rows, *states; /* look_row[room] each, by begin                                       */
+    uint32_t count_rows, count_states, room;
 } look;
 
 static bool gather(void *ctx, const cairn_disk_row *row)
@@ -37,7 +37,7 @@ static bool gather(void *ctx, const cairn_disk_row *row)
     look *l = ctx;
     bool state = row->meta.kind == CAIRN_BLOB_STATE;
     uint32_t *count = state ? &l->count_states : &l->count_rows;
-    if (*count < ROWS_MAX) {
+    if (*count < l->room) {
         (state ? l->states : l->rows)[(*count)++] = (look_row){.begin_digest = row->meta.path_begin,
                                                                .end_digest = row->meta.path_end,
                                                                .base_digest = row->meta.path_base,
@@ -49,7 +49,7 @@ static bool gather(void *ctx, const cairn_disk_row *row)
                                                                .first_state = NO_ROW,
                                                                .next = NO_ROW};
     }
-    return l->count_rows < ROWS_MAX || l->count_states < ROWS_MAX;
+    return l->count_rows < l->room || l->count_states < l->room;
 }
 
 static bool same(const cairn_path_digest *a, const cairn_path_digest *b)
@@ -218,9 +218,11 @@ cairn_status cairn_cache_disk_walk(const cairn_cache *cache, const cairn_namespa
     if (disk == NULL) {
         return CAIRN_OK;
     }
-    look l = {.mem = cache->mem};
-    l.rows = cairn_mem_array(l.mem, ROWS_MAX, sizeof *l.rows);
-    l.states = cairn_mem_array(l.mem, ROWS_MAX, sizeof *l.states);
+    cairn_disk_stats stats;
+    cairn_disk_stats_get(disk, &stats);
+    look l = {.mem = cache->mem, .room = stats.blobs < ROWS_MAX ? (uint32_t)stats.blobs : ROWS_MAX};
+    l.rows = cairn_mem_array(l.mem, l.room, sizeof *l.rows);
+    l.states = cairn_mem_array(l.mem, l.room, sizeof *l.states);
     cairn_status status = CAIRN_OK;
     if (l.rows == NULL || l.states == NULL) {
         status = cairn_error_set(reterr, CAIRN_NOMEM, "cache/disk_look", NULL);
@@ -235,7 +237,7 @@ cairn_status cairn_cache_disk_walk(const cairn_cache *cache, const cairn_namespa
         give_states(&l);
         status = visit_all(&l, visit, ctx);
     }
-    cairn_mem_array_release(l.mem, l.states, ROWS_MAX, sizeof *l.states);
-    cairn_mem_array_release(l.mem, l.rows, ROWS_MAX, sizeof *l.rows);
+    cairn_mem_array_release(l.mem, l.states, l.room, sizeof *l.states);
+    cairn_mem_array_release(l.mem, l.rows, l.room, sizeof *l.rows);
     return status;
 }
