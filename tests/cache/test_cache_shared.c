@@ -435,12 +435,15 @@ static void equal_prompt_of_another_namespace_takes_the_path_of_an_unknown_one(v
     proxy line; /* counts what comes back, to the byte */
     pair_open(&p, NULL);
     proxy_start(&line, p.store.port, UINT64_MAX);
-    (void)snprintf(p.b.url, sizeof p.b.url, "redis://127.0.0.1:%d", line.port);
     shared_open(&p.a);
     shared_open(&p.b);
     pair_talk(&p, CAIRN_RESUME_FAST);
     uint64_t commands[2], sent[2], received[2];
     for (int unknown = 0; unknown < 2; unknown++) {
+        shared_world fresh; /* a server without a history of its own */
+        shared_init(&fresh, &p.store);
+        (void)snprintf(fresh.url, sizeof fresh.url, "redis://127.0.0.1:%d", line.port);
+        shared_open(&fresh);
         rendered r;
         render(&r, &p.t, CAIRN_RESUME_FAST);
         r.prompt.space.bytes[5] = 7;
@@ -449,15 +452,15 @@ static void equal_prompt_of_another_namespace_takes_the_path_of_an_unknown_one(v
         }
         redis_traffic before = redis_traffic_get(&p.store);
         uint64_t passed = atomic_load(&line.passed_bytes);
-        ask(&p.b.w, &r, 0, &o);
-        send_all(&p.b); /* what it sends counts, too */
+        ask(&fresh.w, &r, 0, &o);
+        send_all(&fresh); /* what it sends counts, too */
         redis_traffic after = redis_traffic_get(&p.store);
         commands[unknown] = after.commands - before.commands;
         received[unknown] = after.received_bytes - before.received_bytes;
         sent[unknown] = atomic_load(&line.passed_bytes) - passed;
         assert_int_equal(o.record.resume, 0);
         rendered_release(&r);
-        assert_ok(cairn_cache_forget(p.b.w.cache, NULL, NULL));
+        world_close(&fresh.w);
     }
     assert_true(commands[0] > 10);
     assert_int_equal(commands[0], commands[1]);
