@@ -80,6 +80,12 @@ test('chat: a forced call comes whole and in deltas, and its result is taken', a
     assert.ok(next.usage.prompt_tokens > whole.usage.prompt_tokens);
 });
 
+test('embeddings are refused as the package knows it, at once', async () => {
+    const retrying = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none' });
+    await assert.rejects(retrying.embeddings.create({ model, input: 'a text' }),
+        (error) => error instanceof OpenAI.BadRequestError && error.code === 'embeddings_unsupported' && error.param === 'model');
+});
+
 test('completions: whole and streamed', async () => {
     const request = { model, prompt: words(30, 3), max_tokens: 10, temperature: 0 };
     const whole = await client.completions.create(request);
