@@ -19,8 +19,11 @@ void cairn_sharer_ask_clear(cairn_sharer *sharer, sharer_ask *ask)
     ask->dearer = false;
 }
 
-/* What is to be fetched of the point: its state, and the rows beyond what memory has. */
-static uint64_t parts_choose(sharer_ask *ask, cairn_shared_part *parts)
+/*
+ * What is to be fetched of the point: its state, and the rows beyond what memory has. 0: a part is larger than any that a server
+ * of this kind makes.
+ */
+static uint64_t parts_choose(const cairn_sharer *sharer, sharer_ask *ask, cairn_shared_part *parts)
 {
     uint64_t bytes = 0;
     ask->count_heads = 0;
@@ -28,6 +31,10 @@ static uint64_t parts_choose(sharer_ask *ask, cairn_shared_part *parts)
         const cairn_shared_part *part = &ask->point.parts[i];
         if (i > 0 && part->end <= ask->resume) {
             continue;
+        }
+        if (part->payload_bytes > sharer->payload_room ||
+            part->end - part->begin > CAIRN_SHARER_BLOCK_TOKENS) {
+            return 0;
         }
         ask->head_parts[ask->count_heads] = i;
         parts[ask->count_heads++] = *part;
@@ -44,13 +51,13 @@ static cairn_status point_take(cairn_sharer *sharer, sharer_ask *ask, cairn_erro
     if (parts == NULL) {
         return cairn_error_set(reterr, CAIRN_NOMEM, "cache/sharer: ask", NULL);
     }
-    uint64_t bytes = parts_choose(ask, parts);
+    uint64_t bytes = parts_choose(sharer, ask, parts);
     uint32_t count = ask->count_heads;
     ask->expected_ns = (uint64_t)((double)bytes / cairn_shared_speed(sharer->shared)) + count * ask->trip_ns;
     ask->dearer = (double)ask->expected_ns > ask->read_ns_token * (candidate->position - ask->resume);
-    cairn_status status = CAIRN_NOTFOUND;
+    cairn_status status = bytes > 0 ? CAIRN_NOTFOUND : CAIRN_CORRUPT;
     ask->count_heads = 0; /* none is held yet */
-    if (!ask->dearer) {
+    if (!ask->dearer && bytes > 0) {
         status = cairn_shared_heads_get(sharer->shared, &ask->space, parts, count, ask->until_ns, ask->heads,
                                         reterr);
         ask->count_heads = status == CAIRN_OK ? count : 0;

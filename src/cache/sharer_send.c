@@ -90,10 +90,10 @@ void *cairn_sharer_sender(void *ctx)
     cairn_sharer_signals_block();
     (void)pthread_mutex_lock(&sharer->lock);
     while (!sharer->stop) {
-        sharer_job *job = job_next(sharer);
         if (sharer->count_forgets > 0 && forget_one(sharer)) {
             continue;
         }
+        sharer_job *job = job_next(sharer);
         if (job == NULL) {
             sleep_until_wanted(sharer);
             continue;
