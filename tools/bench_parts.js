@@ -76,25 +76,21 @@ function startCairn(model, context, threads, args) {
     return Server.cairn(model, { context, threads, args });
 }
 
-// Each mode in turn and back, each round with a prompt of its own; round -1 warms up. Gives samples[mode][round].
-async function inTurn({ model, group, options }, modes, { what, context, threads, rounds, warm, prompt, answer }) {
-    const servers = [];
-    for (const args of modes) {
-        servers.push(await startCairn(model, context, threads, args));
-    }
+// Each mode in turn and back, each round with a prompt of its own and servers started for it: where a process lies in memory alone
+// makes some percent, for as long as it lives. A short request warms each up. Gives samples[mode][round].
+async function inTurn({ model, group }, modes, { what, context, threads, rounds, prompt, answer }) {
     const samples = modes.map(() => []);
     const turn = modes.map((_, index) => index);
-    for (let round = warm ? -1 : 0; round < rounds; round++) {
+    for (let round = 0; round < rounds; round++) {
         const messages = [user(prompt(round))];
         for (const index of round % 2 ? [...turn].reverse() : turn) {
             progress(`${group}: ${what}: round ${round + 1} of ${rounds}: ${modes[index].join(' ')}`);
-            const got = await ask(servers[index], messages, answer);
-            if (round >= 0) {
-                samples[index].push(got);
-            }
+            const server = await startCairn(model, context, threads, modes[index]);
+            await ask(server, [user(`${round} Say something short, please, and then stop.`)], 4);
+            samples[index].push(await ask(server, messages, answer));
+            await server.stop();
         }
     }
-    await Promise.all(servers.map((server) => server.stop()));
     return samples;
 }
 
@@ -115,7 +111,7 @@ async function prefill(context, tokens, rounds, withDisk) {
     const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-bench-'));
     const modes = [['--no-cache'], [...GIB, '--resume', 'fast'], [...GIB, '--resume', 'exact'], ...(withDisk ? [['--cache-ram', '2G', '--cache-disk', `${dir}:2G`]] : [])];
     const random = bench.randomOf(97 + tokens);
-    const samples = await inTurn(context, modes, { what: `cold ${thousands(tokens)}`, context: tokens + 1024, threads: options.threads, rounds, warm: tokens < 16000, prompt: () => text(random, tokens), answer: 2 });
+    const samples = await inTurn(context, modes, { what: `cold ${thousands(tokens)}`, context: tokens + 1024, threads: options.threads, rounds, prompt: () => text(random, tokens), answer: 2 });
     fs.rmSync(dir, { recursive: true, force: true });
     const command = `cairn serve -m MODEL -c ${tokens + 1024} -t ${options.threads} with --no-cache; --no-cache-disk --resume fast; --no-cache-disk --resume exact${withDisk ? '; --cache-disk' : ''}`;
     const what = `cold prefill of ${thousands(tokens)}`;
@@ -138,7 +134,7 @@ async function decode(context) {
     const threads = Math.max(1, os.cpus().length - 1);
     const random = bench.randomOf(13);
     const modes = [['--no-cache'], [...GIB, '--resume', 'fast'], [...GIB, '--resume', 'exact']];
-    const samples = await inTurn(context, modes, { what: 'decode', context: 4096, threads, rounds: options.rounds, warm: true, prompt: () => text(random, 300), answer: sizes.answer });
+    const samples = await inTurn(context, modes, { what: 'decode', context: 4096, threads, rounds: options.rounds, prompt: () => text(random, 300), answer: sizes.answer });
     const command = `cairn serve -m MODEL -c 4096 -t ${threads} with --no-cache; --no-cache-disk --resume fast; --no-cache-disk --resume exact; answers of ${sizes.answer} tokens`;
     add(group, 'decode, cache off', 1000 / median(samples[0].map(tokenTime)), 'tokens/s', { command });
     for (const [index, name] of [[1, 'fast'], [2, 'exact']]) {
