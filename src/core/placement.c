@@ -287,7 +287,8 @@ static double chance_between(const cairn_core *core, const cairn_request *reques
     const cairn_prompt *prompt = request->prompt;
     const float *counts = cairn_space_at(&core->tree, request->space)->counts;
     uint32_t messages = cairn_boundary_messages(prompt);
-    double sum = 0.02 * (end - begin) / (double)prompt->count;
+    double inner = cairn_divergence_unforeseen(counts);
+    double sum = 0.02 * inner * (end - begin) / (double)prompt->count;
     cairn_boundary inside = cairn_boundary_message_of(prompt, begin);
     uint32_t i = cairn_boundary_after(prompt, begin);
     while (inside.kinds != 0) {
@@ -307,7 +308,7 @@ static double chance_between(const cairn_core *core, const cairn_request *reques
         uint32_t from = begin > inside.position ? begin : inside.position;
         uint32_t to = stop < end ? stop : end;
         sum += inside.position >= begin ? chance * 0.7 : 0;
-        sum += to > from ? chance * 0.3 * (to - from) / (double)(stop - inside.position) : 0;
+        sum += to > from ? chance * 0.3 * inner * (to - from) / (double)(stop - inside.position) : 0;
         if (stop >= end || i >= prompt->count_boundaries) {
             break;
         }

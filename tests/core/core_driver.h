@@ -70,6 +70,9 @@ typedef struct driver {
     uint64_t reasons[CAIRN_REASON_COUNT];
 } driver;
 
+/* Plant a fault: TRIM is reported done and isn't. The checks must find it (fuzz_core_planted). */
+extern bool driver_planted_fault;
+
 /* Options for small worlds: 2 slots of 4,096 tokens, batches of 64, states of 100 bytes, rows of 10, 1 MiB. */
 cairn_core_options driver_options(void);
 void driver_init(driver *d, const cairn_core_options *options, uint64_t seed);

@@ -38,6 +38,31 @@ static int command(const char *const *args)
 
 #define COMMAND(...) command((const char *const[]){__VA_ARGS__, NULL})
 
+static void losses_are_listed_with_their_cause_and_summed(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        COMMAND("--scenario", "clock", "--policy", "cairn", "--budget", "64states", "--losses", "1"), 0);
+    uint64_t listed = 0;
+    uint64_t summed = 0;
+    for (const char *line = text_out; *line != '\0'; line = strchr(line, '\n') + 1) {
+        char name[32], kind[32], word[32];
+        unsigned long long no, prompt, parted, reused, lost;
+        if (sscanf(line, "%31s %llu %31s %llu %llu %llu %llu", name, &no, kind, &prompt, &parted, &reused,
+                   &lost) == 7) {
+            assert_int_equal(parted - reused, lost);
+            listed += lost;
+        } else if (sscanf(line, "%31s %31s %31s %llu requests %llu tokens", name, kind, word, &no, &lost) ==
+                   5) {
+            summed += lost;
+        }
+    }
+    assert_true(listed > 0);
+    assert_int_equal(listed, summed);
+    assert_int_equal(COMMAND("--scenario", "clock", "--losses", "1", "--json"), 2);
+    assert_int_equal(COMMAND("--scenario", "clock", "--losses", "0"), 2);
+}
+
 static void bad_arguments_end_with_2_and_a_reason(void **state)
 {
     (void)state;
@@ -151,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_arguments_end_with_2_and_a_reason),
+        cmocka_unit_test(losses_are_listed_with_their_cause_and_summed),
         cmocka_unit_test(a_bad_trace_line_ends_with_2_and_its_number),
         cmocka_unit_test(a_table_has_a_line_for_each_run),
         cmocka_unit_test(json_holds_what_the_table_says),
