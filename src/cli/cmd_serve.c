@@ -180,7 +180,8 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
     cairn_error error = {0};
     if (cairn_cache_new(cairn_mem_default(), p->engine.engine, &cache, &p->cache, &error) != CAIRN_OK) {
         cairn_term_fail("the cache can't be made", &error,
-                        "Give it more room with --cache-ram, or use --no-cache.");
+                        error.status == CAIRN_NOMEM ? "Give it more room with --cache-ram, or use --no-cache."
+                                                    : NULL);
         return 1;
     }
     check_disk(p);
