@@ -317,9 +317,10 @@ cairn_status cairn_llama_share_unload(llama_engine *e, llama_slot *slot, cairn_e
     CAIRN_ASSERT(e->carried == slot);
     size_t size = llama_state_seq_get_size_ext(e->carrier.context, LLAMA_SEQ_LIVE, 0),
            room = size + e->options.slots * COUNT_BYTES;
-    uint8_t *bytes = cairn_mem_alloc(e->mem, room), *at = bytes + (size_t)slot->live * COUNT_BYTES;
+    uint8_t *bytes = cairn_mem_alloc(e->mem, room);
     if (!bytes)
         return cairn_error_set(reterr, CAIRN_NOMEM, where, "%zu bytes", room);
+    uint8_t *at = bytes + (size_t)slot->live * COUNT_BYTES;
     cairn_status status = CAIRN_OK;
     if (llama_state_seq_get_data_ext(e->carrier.context, at, size, LLAMA_SEQ_LIVE, 0) != size) {
         status = cairn_llama_refused(reterr, CAIRN_ENGINE, where);
