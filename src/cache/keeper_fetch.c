@@ -275,6 +275,8 @@ static void start_more(cairn_keeper *keeper, cairn_fetch *fetch)
             cairn_tier_ram_reserve(keeper->cache->ram, fetch->blobs[i], read->out_bytes, &read->out, NULL);
         if (read->status == CAIRN_OK) {
             cairn_read_start(keeper->pool, read);
+        } else {
+            read->get = NULL; /* it never began: its phase is nobody's */
         }
     }
 }
@@ -314,10 +316,11 @@ bool cairn_keeper_fetch(cairn_keeper *keeper, cairn_fetch *fetch, bool wait, uin
     }
     start_more(keeper, fetch);
     cairn_read *read = &fetch->reads[fetch->next];
-    if (read->phase != CAIRN_READ_NEW && wait) {
+    bool begun = read->get != NULL;
+    if (begun && wait) {
         cairn_read_help(keeper->pool, read);
     }
-    if (read->phase == CAIRN_READ_NEW || cairn_read_done(keeper->pool, read)) {
+    if (!begun || cairn_read_done(keeper->pool, read)) {
         take(keeper, fetch, fetch->next++, ret_bytes);
     }
     return true;
@@ -333,7 +336,7 @@ void cairn_keeper_fetch_end(cairn_keeper *keeper, cairn_fetch *fetch)
         }
         if (fetch->next >= fetch->started) {
             read->status = CAIRN_CANCELLED;
-        } else if (read->phase != CAIRN_READ_NEW) {
+        } else if (read->get != NULL) {
             cairn_read_cancel(keeper->pool, read);
         }
         take(keeper, fetch, fetch->next, &bytes); /* what came in whole is kept */

@@ -210,7 +210,7 @@ cairn_status cairn_blob_header_read(const uint8_t *bytes, uint64_t file_bytes, c
     if (meta.provenance > 1 || (meta.flags & ~CAIRN_BLOB_ENCRYPTED) != 0) {
         return corrupt_at(reterr, AT_PROVENANCE, "unknown provenance or flags");
     }
-    cairn_blob_layout layout;
+    cairn_blob_layout layout = {0};
     cairn_error range = {0};
     if (cairn_blob_layout_get(&meta, &layout, &range) != CAIRN_OK) {
         return corrupt_at(reterr, AT_KIND, "kind, range or size out of bounds");
@@ -312,7 +312,7 @@ static bool feed_tokens(EVP_MD_CTX *context, const cairn_token *tokens, uint32_t
     while (begin < end) {
         uint32_t count = end - begin < sizeof chunk / 4 ? end - begin : (uint32_t)(sizeof chunk / 4);
         for (uint32_t i = 0; i < count; i++) {
-            cairn_put32(chunk + 4 * i, (uint32_t)tokens[begin + i]);
+            cairn_put32(chunk + (size_t)4 * i, (uint32_t)tokens[begin + i]);
         }
         if (EVP_DigestUpdate(context, chunk, 4 * (size_t)count) != 1) {
             return false;
@@ -325,7 +325,8 @@ static bool feed_tokens(EVP_MD_CTX *context, const cairn_token *tokens, uint32_t
 cairn_status cairn_blob_space(const cairn_namespace *space, const uint8_t *key, cairn_namespace *ret_shown,
                               cairn_path_root *ret_root, cairn_error *reterr)
 {
-    static const char shown_label[8] = "blobname", root_label[8] = "pathroot";
+    static const uint8_t shown_label[8] = {'b', 'l', 'o', 'b', 'n', 'a', 'm', 'e'};
+    static const uint8_t root_label[8] = {'p', 'a', 't', 'h', 'r', 'o', 'o', 't'};
     static const uint8_t no_key[32];
     uint8_t text[8 + CAIRN_NAMESPACE_BYTES];
     cairn_digest shown, root;
@@ -345,6 +346,7 @@ cairn_status cairn_blob_space(const cairn_namespace *space, const uint8_t *key, 
     return CAIRN_OK;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what a path is, and where digests are wanted
 cairn_status cairn_path_digests(const cairn_path_root *root, const cairn_token *tokens, uint32_t count,
                                 const uint32_t *at, uint32_t count_at, cairn_path_digest *ret_digests,
                                 cairn_error *reterr)

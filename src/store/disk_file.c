@@ -86,6 +86,7 @@ static cairn_status piece_load(cairn_file *file, const cairn_disk_header *header
     return CAIRN_OK;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what belongs to one blob
 cairn_status cairn_disk_payload_read(const cairn_mem *mem, cairn_file *file, const cairn_disk_header *header,
                                      const uint8_t *key, uint8_t *out, uint64_t *ret_digest,
                                      cairn_error *reterr)

@@ -67,8 +67,8 @@ static const char *const statements[ST_COUNT] = {
     [ST_FOLDER_SET] = "INSERT OR REPLACE INTO folders(name, modified_ms) VALUES(?,?)",
     [ST_NAMES] = ("SELECT " COLUMNS " FROM blobs WHERE name >= ?1 AND name < ?1 || 'g' ORDER BY name"),
     [ST_WRITTEN] = "SELECT bytes FROM written WHERE day=?",
-    [ST_WRITTEN_ADD] = "INSERT INTO written(day, bytes) VALUES(?,?) ON CONFLICT(day) DO UPDATE SET "
-                       "bytes=bytes+excluded.bytes",
+    [ST_WRITTEN_ADD] = ("INSERT INTO written(day, bytes) VALUES(?,?) ON CONFLICT(day) DO UPDATE SET "
+                        "bytes=bytes+excluded.bytes"),
     [ST_BEGIN] = "BEGIN",
     [ST_COMMIT] = "COMMIT",
 };

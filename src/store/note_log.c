@@ -68,13 +68,14 @@ typedef struct note_files {
 
 static cairn_status space_of(const cairn_note_log *log, const cairn_namespace *space, note_space *ret_space)
 {
-    static const uint8_t no_key[CAIRN_SEAL_KEY_BYTES];
+    static const uint8_t no_key[CAIRN_SEAL_KEY_BYTES],
+        key_label[8] = {'n', 'o', 't', 'e', 's', 'k', 'e', 'y'};
     uint8_t text[8 + CAIRN_NAMESPACE_BYTES];
     cairn_namespace shown;
     cairn_path_root root;
     cairn_digest key;
     cairn_status status = cairn_blob_space(space, log->has_key ? log->key : NULL, &shown, &root, NULL);
-    memcpy(text, "noteskey", 8);
+    memcpy(text, key_label, sizeof key_label);
     memcpy(text + 8, space->bytes, CAIRN_NAMESPACE_BYTES);
     if (status == CAIRN_OK) {
         status = cairn_digest_keyed(log->has_key ? log->key : no_key, sizeof no_key, text, sizeof text, &key);
@@ -82,7 +83,7 @@ static cairn_status space_of(const cairn_note_log *log, const cairn_namespace *s
     if (status != CAIRN_OK) {
         return status;
     }
-    for (int i = 0; i < CAIRN_NAMESPACE_BYTES; i++) {
+    for (size_t i = 0; i < CAIRN_NAMESPACE_BYTES; i++) {
         (void)snprintf(ret_space->shown + 2 * i, 3, "%02x", shown.bytes[i]);
     }
     memset(ret_space->header, 0, HEADER_BYTES);
@@ -91,6 +92,12 @@ static cairn_status space_of(const cairn_note_log *log, const cairn_namespace *s
     memcpy(ret_space->header + AT_SPACE, shown.bytes, sizeof shown.bytes);
     memcpy(ret_space->key, key.bytes, sizeof ret_space->key);
     return CAIRN_OK;
+}
+
+/* What a file of this namespace may have grown to, and more. */
+static size_t file_room(const cairn_note_log *log)
+{
+    return (size_t)(2 * log->file_bytes_max) + (size_t)2 * CAIRN_NOTE_BYTES_MAX;
 }
 
 static void path_of(const cairn_note_log *log, const char *name, char ret_path[PATH_BYTES])
@@ -335,7 +342,7 @@ static cairn_status file_halve(const cairn_note_log *log, const note_space *spac
                                cairn_error *reterr)
 {
     cairn_buf file;
-    cairn_buf_init(&file, log->mem, 2 * log->file_bytes_max + 2 * CAIRN_NOTE_BYTES_MAX);
+    cairn_buf_init(&file, log->mem, file_room(log));
     cairn_status status = cairn_io_read_file(log->io, path, &file, reterr);
     if (status == CAIRN_OK) {
         size_t whole = whole_bytes(space, &file), at = whole > 0 ? HEADER_BYTES : 0;
@@ -457,7 +464,7 @@ static void merge(cairn_note_log *log, const note_space *space, const note_files
             continue;
         }
         path_of(log, item->name, path);
-        cairn_buf_init(&file, log->mem, 2 * log->file_bytes_max + 2 * CAIRN_NOTE_BYTES_MAX);
+        cairn_buf_init(&file, log->mem, file_room(log));
         size_t whole =
             cairn_io_read_file(log->io, path, &file, NULL) == CAIRN_OK ? whole_bytes(space, &file) : 0;
         bool moved = whole <= HEADER_BYTES; /* nothing in it that could be had */
@@ -487,7 +494,7 @@ uint64_t cairn_note_log_each(cairn_note_log *log, const cairn_namespace *space, 
         char path[PATH_BYTES];
         cairn_buf file;
         path_of(log, files.items[i].name, path);
-        cairn_buf_init(&file, log->mem, 2 * log->file_bytes_max + 2 * CAIRN_NOTE_BYTES_MAX);
+        cairn_buf_init(&file, log->mem, file_room(log));
         if (cairn_io_read_file(log->io, path, &file, NULL) == CAIRN_OK) {
             given += file_each(log, &names, &file, each, ctx);
         }

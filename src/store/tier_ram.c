@@ -430,6 +430,7 @@ static cairn_status ops_put(cairn_tier *tier, cairn_tier_id id, const uint8_t *b
     uint8_t *room = NULL;
     cairn_status status = cairn_tier_ram_reserve(ram, id, size, &room, reterr);
     if (status == CAIRN_OK) {
+        CAIRN_ASSERT(room != NULL);
         memcpy(room, bytes, (size_t)size);
         (void)cairn_tier_ram_settle(ram, id, size);
     }
@@ -450,6 +451,7 @@ static cairn_status ops_get(cairn_tier *tier, cairn_tier_id id, uint8_t *out, ui
         status = cairn_error_set(reterr, CAIRN_LIMIT, "store/ram: get", "%llu bytes into %llu",
                                  (unsigned long long)size, (unsigned long long)room);
     } else {
+        CAIRN_ASSERT(bytes != NULL);
         memcpy(out, bytes, (size_t)size);
         *ret_size = size;
     }
