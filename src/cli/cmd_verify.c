@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/model_options.h"
 #include "cli/term.h"
 #include "cli/verify_cases.h"
 #include "cli/verify_history.h"
@@ -129,12 +129,7 @@ static void print_json(json_t *root)
 static int read_settings(settings *s, int argc, const char **argv)
 {
     const cairn_option options[] = {
-        {.kind = CAIRN_OPTION_TEXT,
-         .name = "model",
-         .letter = 'm',
-         .value = &s->model,
-         .arg = "FILE",
-         .help = "the model, a GGUF file (required)"},
+        CAIRN_MODEL_OPTIONS(s),
         {.kind = CAIRN_OPTION_INT,
          .name = "tokens",
          .value = &s->tokens,
@@ -149,46 +144,6 @@ static int read_settings(settings *s, int argc, const char **argv)
          .min = 1,
          .max = 256,
          .help = "tokens written and compared behind each prompt (4)"},
-        {.kind = CAIRN_OPTION_INT,
-         .name = "threads",
-         .letter = 't',
-         .value = &s->threads,
-         .arg = "N",
-         .min = 0,
-         .max = 1024,
-         .help = "threads that compute; 0: one for each core (0)"},
-        {.kind = CAIRN_OPTION_INT,
-         .name = "batch-size",
-         .letter = 'b',
-         .value = &s->batch,
-         .arg = "N",
-         .min = 0,
-         .max = 1 << 16,
-         .help = "most prompt tokens read at once; 0: 512 (0)"},
-        {.kind = CAIRN_OPTION_WORD,
-         .name = "flash-attn",
-         .value = &s->flash,
-         .arg = "auto|on|off",
-         .words = "auto|on|off",
-         .help = "flash attention (auto)"},
-        {.kind = CAIRN_OPTION_TEXT,
-         .name = "cache-type-k",
-         .value = &s->type_k,
-         .arg = "TYPE",
-         .help = "number format of attention keys: f16, q8_0, ... (f16)"},
-        {.kind = CAIRN_OPTION_TEXT,
-         .name = "cache-type-v",
-         .value = &s->type_v,
-         .arg = "TYPE",
-         .help = "the same for attention values (f16)"},
-        {.kind = CAIRN_OPTION_FLAG,
-         .name = "swa-full",
-         .value = &s->swa_full,
-         .help = "sliding windows keep all rows"},
-        {.kind = CAIRN_OPTION_FLAG,
-         .name = "no-repack",
-         .value = &s->no_repack,
-         .help = "use the weights as they are in the file"},
         {.kind = CAIRN_OPTION_INT,
          .name = "history",
          .value = &s->history,

@@ -2,6 +2,7 @@
  * cairn - the program: finds the command and hands over.
  */
 #include <locale.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static const struct command {
     int (*run)(int argc, const char **argv);
     const char *about;
 } commands[] = {
-    {"serve", cairn_cmd_serve, "serve a model over HTTP (OpenAI's and llama.cpp's API)"},
+    {"serve", cairn_cmd_serve, "serve a model over HTTP (OpenAI's, Anthropic's and llama.cpp's API)"},
     {"verify", cairn_cmd_verify, "prove on this machine that resuming gives what reading gives"},
     {"explain", cairn_cmd_explain, "where two requests part, what a cache can reuse, and why not more"},
     {"top", cairn_cmd_top, "watch a running server in a terminal"},
@@ -23,43 +24,58 @@ static const struct command {
     {"version", cairn_cmd_version, "name this build and its libllama"},
 };
 
-static void print_help(void)
+static void print_help(FILE *out)
 {
-    printf("usage: cairn <command> [options]\n\n"
-           "cairn serves language models. A conversation whose history was edited is resumed from where it\n"
-           "diverged, not read again; also with hybrid and recurrent models.\n\ncommands:\n");
+    fprintf(out,
+            "usage: cairn <command> [options]\n\n"
+            "cairn serves language models. A conversation whose history was edited is resumed from where it\n"
+            "diverged, not read again; also with hybrid and recurrent models.\n\ncommands:\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        printf("  %-10s %s\n", commands[i].name, commands[i].about);
-    printf("\n`cairn <command> --help` says more. To begin:\n\n"
-           "  cairn serve -m model.gguf\n"
-           "  curl http://127.0.0.1:8080/v1/chat/completions -d "
-           "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n");
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
+    fprintf(out, "\n`cairn <command> --help` says more. To begin:\n\n"
+                 "  cairn serve -m model.gguf\n"
+                 "  curl http://127.0.0.1:8080/v1/chat/completions -d "
+                 "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n");
+}
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+static int no_command(const char *name)
+{
+    char problem[160];
+    (void)snprintf(problem, sizeof problem,
+                   "there is no command \"%.60s\"; there are serve, verify, explain, top, model, store, "
+                   "simulate, version",
+                   name);
+    return cairn_term_usage("", problem);
 }
 
 int main(int argc, char **argv)
 {
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* numbers keep their point */
-    const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        print_help();
+    const char *name = argc > 1 ? argv[1] : "", *help[] = {NULL, "--help"};
+    bool asks = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
+    if (asks && argc > 2) { /* cairn help serve */
+        const struct command *command = find(argv[2]);
+        help[0] = argv[2];
+        return command != NULL ? command->run(2, help) : no_command(argv[2]);
+    }
+    if (asks) {
+        print_help(stdout);
         return 0;
     }
-    if (strcmp(name, "--version") == 0)
-        name = "version";
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (strcmp(commands[i].name, name) == 0)
-            return commands[i].run(argc - 1, (const char **)argv + 1);
-    }
-    char problem[160];
     if (argc < 2) {
-        (void)snprintf(
-            problem, sizeof problem,
-            "a command is missing: serve, verify, explain, top, model, store, simulate or version");
-    } else {
-        (void)snprintf(problem, sizeof problem,
-                       "there is no command \"%.60s\"; there are serve, verify, explain, top, model, store, "
-                       "simulate, version",
-                       name);
+        fprintf(stderr, "cairn: a command is missing\n\n");
+        print_help(stderr);
+        return 2;
     }
-    return cairn_term_usage("", problem);
+    const struct command *command = find(strcmp(name, "--version") == 0 ? "version" : name);
+    return command != NULL ? command->run(argc - 1, (const char **)argv + 1) : no_command(name);
 }

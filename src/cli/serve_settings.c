@@ -3,10 +3,11 @@
  */
 #include "cli/serve_settings.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/machine.h"
-#include "cli/options.h"
+#include "cli/model_options.h"
 #include "cli/term.h"
 
 enum { TRACE_MAX_LEAST = 64 * 1024 };
@@ -49,18 +50,21 @@ static bool read_slots(const char *text, int64_t *ret_slots)
     return false;
 }
 
+static int unexpected(const char *argument)
+{
+    char problem[200];
+    (void)snprintf(problem, sizeof problem, "unexpected argument \"%.100s\"; the model is given with -m FILE",
+                   argument);
+    return cairn_term_usage("serve", problem);
+}
+
 // NOLINTNEXTLINE(readability-function-size): a table
 int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **argv)
 {
     defaults(s);
     const cairn_option options[] = {
         {.kind = CAIRN_OPTION_HEAD, .name = "model"},
-        {.kind = CAIRN_OPTION_TEXT,
-         .name = "model",
-         .letter = 'm',
-         .value = &s->model,
-         .arg = "FILE",
-         .help = "the model, a GGUF file (required)"},
+        CAIRN_MODEL_OPTIONS(s),
         {.kind = CAIRN_OPTION_TEXT,
          .name = "alias",
          .value = &s->alias,
@@ -76,14 +80,6 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .help = "longest conversation of a slot, answer included; 0: what the\nmodel was trained for, at "
                  "most 32,768 (0)"},
         {.kind = CAIRN_OPTION_INT,
-         .name = "threads",
-         .letter = 't',
-         .value = &s->threads,
-         .arg = "N",
-         .min = 0,
-         .max = 1024,
-         .help = "threads that compute; 0: one for each core (0)"},
-        {.kind = CAIRN_OPTION_INT,
          .name = "threads-batch",
          .value = &s->threads_batch,
          .arg = "N",
@@ -91,45 +87,12 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .max = 1024,
          .help = "the same while prompts are read; 0: as --threads (0)"},
         {.kind = CAIRN_OPTION_INT,
-         .name = "batch-size",
-         .letter = 'b',
-         .value = &s->batch,
-         .arg = "TOKENS",
-         .min = 0,
-         .max = 1 << 16,
-         .help = "most prompt tokens read at once; 0: 512 (0)"},
-        {.kind = CAIRN_OPTION_INT,
          .name = "gpu-layers",
          .value = &s->gpu_layers,
          .arg = "N",
          .min = -1,
          .max = 10000,
          .help = "layers to put on GPUs; -1: all that fit (-1)"},
-        {.kind = CAIRN_OPTION_TEXT,
-         .name = "cache-type-k",
-         .value = &s->type_k,
-         .arg = "TYPE",
-         .help = "number format of attention keys: f16, q8_0, ... (f16)"},
-        {.kind = CAIRN_OPTION_TEXT,
-         .name = "cache-type-v",
-         .value = &s->type_v,
-         .arg = "TYPE",
-         .help = "the same for attention values (f16)"},
-        {.kind = CAIRN_OPTION_WORD,
-         .name = "flash-attn",
-         .value = &s->flash,
-         .arg = "auto|on|off",
-         .words = "auto|on|off",
-         .help = "flash attention; a value type other than f16 needs it (auto)"},
-        {.kind = CAIRN_OPTION_FLAG,
-         .name = "swa-full",
-         .value = &s->swa_full,
-         .help = "sliding windows keep all rows: more memory, cut anywhere"},
-        {.kind = CAIRN_OPTION_FLAG,
-         .name = "no-repack",
-         .value = &s->no_repack,
-         .help = "use the weights as they are in the file. On CPUs with AMX that is\nslower, but lets "
-                 "several slots compute their tokens at once"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "no-mmap",
          .value = &s->no_mmap,
@@ -360,8 +323,9 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
     };
     const cairn_option_set set = {
         .usage = "cairn serve -m FILE [options]",
-        .about = "Serves a model over HTTP with OpenAI's and llama.cpp's API. Prompts that share their\n"
-                 "beginning with something seen before are resumed from there, not read again.",
+        .about =
+            "Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's API. Prompts that share\n"
+            "their beginning with something seen before are resumed from there, not read again.",
         .options = options,
         .count = sizeof options / sizeof options[0],
         .tail = "examples:\n"
@@ -373,9 +337,12 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
     if (code >= 0)
         return code;
     if (rest[0] != NULL)
-        return cairn_term_usage("serve", "unexpected argument; the model is given with -m FILE");
+        return unexpected(rest[0]);
     if (s->model == NULL)
-        return cairn_term_usage("serve", "the model is missing: -m FILE");
+        return cairn_term_usage(
+            "serve",
+            "the model is missing: -m FILE\nTo try it without one: cairn model synth -o tiny.gguf && "
+            "cairn serve -m tiny.gguf");
     if (s->trace_max < TRACE_MAX_LEAST)
         return cairn_term_usage("serve", "--trace-max must be at least 64K");
     if (s->slots_text != NULL && !read_slots(s->slots_text, &s->slots))
