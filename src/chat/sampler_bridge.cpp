@@ -123,6 +123,7 @@ struct cairn_sampler {
     bool greedy = false; /* temperature <= 0 */
     bool has_penalties = false;
     bool grammar_lazy = false;
+    bool lowers = true; /* no bias is above 0: those of ignore_eos are not */
     std::vector<cairn_sampler_bias> bias;
     SamplerPtr penalties, chain, grammar;
     std::unique_ptr<Thinking> thinking; /* with a lazy grammar only */
@@ -160,6 +161,11 @@ struct cairn_sampler {
         llama_sampler_apply(chain.get(), &array);
         return array.selected < 0 ? LLAMA_TOKEN_NULL : array.data[array.selected].id;
     }
+    bool is_biased(llama_token token) const
+    {
+        return std::any_of(bias.begin(), bias.end(),
+                           [&](const cairn_sampler_bias &one) { return one.token == token; });
+    }
     bool grammar_applies() const { return grammar && !(thinking && thinking->inside()); }
     bool fits(llama_token token)
     {
@@ -170,10 +176,13 @@ struct cairn_sampler {
     }
     llama_token sample(const float *logits)
     {
-        if (greedy && !grammar && !has_penalties && bias.empty()) {
+        if (greedy && !grammar && !has_penalties && lowers) {
             llama_token token = (llama_token)cairn_sampler_argmax(logits, (uint32_t)n_vocab);
             bool possible = !std::isnan(logits[token]) && logits[token] != -INFINITY;
-            return possible ? token : LLAMA_TOKEN_NULL;
+            /* Lowering others leaves the largest the largest; where it was lowered itself, all are looked at below. */
+            if (!is_biased(token)) {
+                return possible ? token : LLAMA_TOKEN_NULL;
+            }
         }
         fill(logits);
         llama_token_data_array array = {candidates.data(), candidates.size(), -1, false};
@@ -333,6 +342,8 @@ void bias_set(cairn_sampler &sampler, const cairn_sampler_settings &s)
             sampler.bias.push_back({(cairn_token)i, -INFINITY});
         }
     }
+    sampler.lowers = std::all_of(sampler.bias.begin(), sampler.bias.end(),
+                                 [](const cairn_sampler_bias &one) { return one.bias <= 0.0f; });
 }
 
 } // namespace

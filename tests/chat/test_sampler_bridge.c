@@ -106,14 +106,18 @@ static void the_largest_logit_wins_and_the_lowest_id_among_equals(void **state)
     assert_true(cairn_sampler_is_greedy(sampler));
     assert_int_equal(sample(sampler), 300);
     cairn_sampler_free(sampler);
-    /* the slow way gives the same */
-    const cairn_sampler_bias bias = {.token = 7, .bias = -1.0f};
-    settings.bias = &bias;
-    settings.count_bias = 1;
-    sampler = sampler_new(&settings);
-    assert_false(cairn_sampler_is_greedy(sampler));
-    assert_int_equal(sample(sampler), 300);
-    cairn_sampler_free(sampler);
+    /* other tokens lowered, and the slow way (one raised), give the same; the largest lowered itself does not */
+    const cairn_sampler_bias bias[] = {
+        {.token = 7, .bias = -1.0f}, {.token = 7, .bias = 0.5f}, {.token = 300, .bias = -0.5f}};
+    const cairn_token expected[] = {300, 300, 500};
+    for (int i = 0; i < 3; i++) {
+        settings.bias = &bias[i];
+        settings.count_bias = 1;
+        sampler = sampler_new(&settings);
+        assert_false(cairn_sampler_is_greedy(sampler));
+        assert_int_equal(sample(sampler), expected[i]);
+        cairn_sampler_free(sampler);
+    }
 }
 
 static void no_possible_token_is_an_error(void **state)
