@@ -322,6 +322,67 @@ static void edit_by_depth(void **state)
     driver_release(&d);
 }
 
+/* Two conversations share their beginning: the states of the one that the prompt goes on serve, and the deepest of them. */
+static void the_longest_resume_wins(void **state)
+{
+    (void)state;
+    driver d;
+    start(&d, 1);
+    talk one = long_talk(100);
+    talk other = one;
+    other.messages[3].seed = 77;
+    (void)ask_talk(&d, &one, CAIRN_RESUME_FAST);
+    (void)ask_talk(&d, &other, CAIRN_RESUME_FAST);
+    talk_add(&one, CAIRN_ROLE_ASSISTANT, 50, 100);
+    talk_add(&one, CAIRN_ROLE_USER, 51, 100);
+    cairn_decision decision = ask_talk(&d, &one, CAIRN_RESUME_FAST);
+    assert_true(decision.resume >= p.starts[6] && decision.resume + 8 >= decision.divergence);
+    decision = ask_talk(&d, &other, CAIRN_RESUME_FAST);
+    assert_true(decision.resume + 8 >= p.prompt.count);
+    driver_release(&d);
+}
+
+/* A state taken in the first request serves after the conversation was extended, displaced and put back. */
+static void states_carry_over_an_extension_and_a_restore(void **state)
+{
+    (void)state;
+    driver d;
+    start(&d, 1);
+    talk t = long_talk(100);
+    talk aside = {0};
+    talk_add(&aside, CAIRN_ROLE_USER, 900, 300);
+    (void)ask_talk(&d, &t, CAIRN_RESUME_FAST);
+    talk_add(&t, CAIRN_ROLE_ASSISTANT, 50, 100);
+    talk_add(&t, CAIRN_ROLE_USER, 51, 100);
+    (void)ask_talk(&d, &t, CAIRN_RESUME_FAST);
+    (void)ask_talk(&d, &aside, CAIRN_RESUME_FAST);
+    cairn_decision decision = ask_talk(&d, &t, CAIRN_RESUME_FAST);
+    assert_true(decision.resume + 8 >= p.prompt.count);
+    t.messages[3].seed = 99;
+    decision = ask_talk(&d, &t, CAIRN_RESUME_FAST);
+    assert_true(decision.resume >= p.starts[3] && decision.resume <= p.starts[3] + 2);
+    driver_release(&d);
+}
+
+static void an_equal_state_is_not_taken_twice(void **state)
+{
+    (void)state;
+    driver d;
+    start(&d, 1);
+    talk t = long_talk(100);
+    cairn_core_stats first, later;
+    (void)ask_talk(&d, &t, CAIRN_RESUME_FAST);
+    (void)ask_talk(&d, &t, CAIRN_RESUME_FAST);
+    cairn_core_stats_get(d.core, &first);
+    for (int i = 0; i < 5; i++) {
+        cairn_decision decision = ask_talk(&d, &t, CAIRN_RESUME_FAST);
+        assert_int_equal(decision.states_taken, 0);
+    }
+    cairn_core_stats_get(d.core, &later);
+    assert_int_equal(first.states, later.states);
+    driver_release(&d);
+}
+
 /* SwiftLM's suite: states at 3 and 12, then 14; the newest before the edit serves, none after it does. */
 static void the_newest_state_before_the_edit_serves(void **state)
 {
@@ -431,6 +492,9 @@ int main(void)
         cmocka_unit_test(a_busy_slot_gives_its_rows),
         cmocka_unit_test(edit_by_depth),
         cmocka_unit_test(the_newest_state_before_the_edit_serves),
+        cmocka_unit_test(the_longest_resume_wins),
+        cmocka_unit_test(states_carry_over_an_extension_and_a_restore),
+        cmocka_unit_test(an_equal_state_is_not_taken_twice),
         cmocka_unit_test(small_budgets_work),
         cmocka_unit_test(restore_or_read),
         cmocka_unit_test(probing_changes_nothing),
