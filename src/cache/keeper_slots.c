@@ -180,6 +180,9 @@ static void front_move(cairn_keeper *keeper, uint32_t slot, const cairn_core_slo
     keeper_slot *kept = &keeper->slots[slot];
     bool on_path = path_passes(keeper, path->length, kept->front_end, &kept->front_path);
     if (on_path && kept->front_end >= job->meta.end) {
+        if (kept->front_end == job->meta.end && front_name[0] == '\0') {
+            kept->front_name[0] = '\0'; /* it has become worth its bytes: nothing takes its place */
+        }
         return;
     }
     if (on_path) {

@@ -268,6 +268,28 @@ void cairn_keeper_job_free(cairn_keeper *keeper, keeper_job *job)
     job->phase = JOB_FREE;
 }
 
+/* The first 16 digits of a name as a number; never 0. */
+static uint64_t name_head(const char *name)
+{
+    uint64_t head = 0;
+    for (int i = 0; i < 16; i++) {
+        head = head << 4 | (uint64_t)(name[i] <= '9' ? name[i] - '0' : name[i] - 'a' + 10);
+    }
+    return head != 0 ? head : 1;
+}
+
+/* A file that was replaced is not there any more. An empty name is none. */
+static void unknow(cairn_keeper *keeper, const char *name)
+{
+    if (name[0] == '\0') {
+        return;
+    }
+    uint64_t head = name_head(name);
+    if (keeper->known[head % KEEPER_KNOWN] == head) {
+        keeper->known[head % KEEPER_KNOWN] = 0;
+    }
+}
+
 /* What failed is looked at again, after a rest. The lock is held. */
 static void job_again(cairn_keeper *keeper, const keeper_job *job)
 {
@@ -291,6 +313,7 @@ void cairn_keeper_settle(cairn_keeper *keeper)
             job_again(keeper, job);
         } else if (job->phase == JOB_DONE && job->name[0] != '\0') {
             cairn_keeper_know(keeper, job->name);
+            unknow(keeper, job->replaces);
         }
         if (job->phase == JOB_FAILED || job->phase == JOB_DONE) {
             cairn_keeper_job_free(keeper, job);
@@ -325,16 +348,6 @@ void cairn_keeper_start(cairn_keeper *keeper, keeper_job *job)
     job->phase = JOB_READY;
     (void)pthread_cond_signal(&keeper->wake);
     (void)pthread_mutex_unlock(&keeper->lock);
-}
-
-/* The first 16 digits of a name as a number; never 0. */
-static uint64_t name_head(const char *name)
-{
-    uint64_t head = 0;
-    for (int i = 0; i < 16; i++) {
-        head = head << 4 | (uint64_t)(name[i] <= '9' ? name[i] - '0' : name[i] - 'a' + 10);
-    }
-    return head != 0 ? head : 1;
 }
 
 void cairn_keeper_know(cairn_keeper *keeper, const char *name)
