@@ -299,13 +299,28 @@ static cairn_status show(cairn_answer *a, size_t safe_bytes, bool whole, cairn_b
     return status;
 }
 
+/* Append, with U+FFFD for each NUL: clients send the text back, and no JSON with a NUL is taken from them. */
+static cairn_status append_text(cairn_buf *buf, const char *text, size_t len_bytes)
+{
+    cairn_status status = CAIRN_OK;
+    for (size_t at = 0; at < len_bytes && status == CAIRN_OK;) {
+        const char *nul = memchr(text + at, '\0', len_bytes - at);
+        size_t end = nul != NULL ? (size_t)(nul - text) : len_bytes;
+        status = cairn_buf_append(buf, text + at, end - at);
+        if (status == CAIRN_OK && nul != NULL)
+            status = cairn_buf_append_str(buf, "\xEF\xBF\xBD");
+        at = nul != NULL ? end + 1 : end;
+    }
+    return status;
+}
+
 cairn_status cairn_answer_text(cairn_answer *a, const char *text, size_t len_bytes, cairn_buf *out,
                                bool *ret_stopped)
 {
     CAIRN_ASSERT(a->stop_found < 0);
     *ret_stopped = false;
     size_t begin = a->text.len_bytes;
-    cairn_status status = cairn_buf_append(&a->text, text, len_bytes);
+    cairn_status status = append_text(&a->text, text, len_bytes);
     if (status == CAIRN_OK && a->stream != NULL)
         status = cairn_buf_append(&a->begins, &begin, sizeof begin);
     if (status != CAIRN_OK)

@@ -100,7 +100,7 @@ CAIRN_MUST_CHECK cairn_status cairn_answer_begin(cairn_answer *answer, const cai
 CAIRN_MUST_CHECK cairn_status cairn_answer_note(cairn_answer *answer, cairn_token token, json_t *entry);
 
 /*
- * Take the text of one token, char[len_bytes], cut anywhere.
+ * Take the text of one token, char[len_bytes], cut anywhere. A NUL becomes U+FFFD.
  *
  *   ret_stopped [out]  a stop text is complete: generate no more
  */

@@ -227,6 +227,9 @@ async function main() {
         await Promise.all(Array.from({ length: CLIENTS }, (_, id) => client(server, id, end)));
     } finally {
         clearInterval(sampler);
+        for (const line of server.lines.filter((each) => each.level === 'error').slice(0, 5)) {
+            console.log(JSON.stringify(line));
+        }
         const exit = await server.stop();
         assert.deepEqual(exit, { code: 0, signal: null });
     }

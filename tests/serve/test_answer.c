@@ -97,6 +97,37 @@ static void streamed_text_is_the_generated_text_without_the_stop(void **state)
     }
 }
 
+static void a_nul_that_was_generated_ends_no_answer(void **state)
+{
+    (void)state;
+    static const char text[] = "a\0b\0";
+    for (int surface = 0; surface < 2; surface++) {
+        for (int stream = 0; stream < 2; stream++) {
+            cairn_answer *answer = make((cairn_surface)surface, stream == 1, NULL, 0);
+            cairn_buf out;
+            bool stopped = false;
+            cairn_buf_init(&out, cairn_mem_default(), 1 << 20);
+            assert_ok(cairn_answer_begin(answer, &record, &out));
+            for (size_t at = 0; at < 4; at++)
+                assert_ok(cairn_answer_text(answer, text + at, 1, &out, &stopped));
+            assert_ok(cairn_answer_end(answer, CAIRN_FINISH_STOP, &record, &times, &out));
+            if (stream == 1) {
+                char shown[100];
+                const char *finish = NULL;
+                bool usage = false;
+                assert_string_equal(joined(cairn_buf_str(&out), shown, sizeof shown, &finish, &usage),
+                                    "a\xEF\xBF\xBD"
+                                    "b\xEF\xBF\xBD");
+            } else {
+                assert_non_null(strstr(cairn_buf_str(&out), "\"a\xEF\xBF\xBD"
+                                                            "b\xEF\xBF\xBD\""));
+            }
+            cairn_buf_release(&out);
+            cairn_answer_free(answer);
+        }
+    }
+}
+
 static void a_partial_stop_at_the_end_is_shown(void **state)
 {
     (void)state;
@@ -185,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streamed_text_is_the_generated_text_without_the_stop),
+        cmocka_unit_test(a_nul_that_was_generated_ends_no_answer),
         cmocka_unit_test(a_partial_stop_at_the_end_is_shown),
         cmocka_unit_test(a_whole_answer_is_one_object),
         cmocka_unit_test(llama_s_own_shape_is_kept),
