@@ -34,6 +34,7 @@ typedef struct tools {
     cairn_llama_vocab vocab;
     cairn_chat *chat;
     cairn_buf template_text;
+    char usual_vocab[PATH_BYTES], usual_template[PATH_BYTES];
 } tools;
 
 /* --- reading ----------------------------------------------------------------------------------------------------- */
@@ -58,7 +59,7 @@ static json_t *read_body(const char *path)
 }
 
 /* Files in the folder of models, for what wasn't given. */
-static void choose_usual(settings *s, char vocab[PATH_BYTES], char template[PATH_BYTES])
+static void choose_usual(settings *s, tools *t)
 {
     char dir[PATH_BYTES];
     if (s->vocab != NULL)
@@ -67,18 +68,17 @@ static void choose_usual(settings *s, char vocab[PATH_BYTES], char template[PATH
         return;
     if (!cairn_machine_beside("../share/cairn/models", dir, sizeof dir))
         (void)snprintf(dir, sizeof dir, "%s/models", CAIRN_LLAMA_DATA_DIR_DEFAULT);
-    bool fits = snprintf(vocab, PATH_BYTES, "%s/%s", dir, USUAL_VOCAB) < PATH_BYTES &&
-                snprintf(template, PATH_BYTES, "%s/%s", dir, USUAL_TEMPLATE) < PATH_BYTES;
-    s->model = fits ? vocab : "";
+    bool fits = snprintf(t->usual_vocab, PATH_BYTES, "%s/%s", dir, USUAL_VOCAB) < PATH_BYTES &&
+                snprintf(t->usual_template, PATH_BYTES, "%s/%s", dir, USUAL_TEMPLATE) < PATH_BYTES;
+    s->model = fits ? t->usual_vocab : "";
     if (s->template_file == NULL)
-        s->template_file = template;
+        s->template_file = t->usual_template;
 }
 
 static int open_tools(settings *s, tools *t)
 {
     cairn_error error = {0};
-    char vocab[PATH_BYTES], template[PATH_BYTES];
-    choose_usual(s, vocab, template);
+    choose_usual(s, t);
     if (s->template_file != NULL &&
         cairn_io_read_file(cairn_io_posix(), s->template_file, &t->template_text, &error) != CAIRN_OK) {
         cairn_term_fail("the chat template can't be read", &error, NULL);
@@ -290,7 +290,7 @@ int cairn_cmd_explain(int argc, const char **argv)
     int code = read_settings(&s, argc, argv);
     if (code >= 0)
         return code;
-    tools t = {0};
+    static tools t; /* large */
     cairn_buf_init(&t.template_text, cairn_mem_default(), 4 << 20);
     code = open_tools(&s, &t);
     if (code == 0)

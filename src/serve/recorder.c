@@ -65,9 +65,10 @@ static cairn_status begin_file(cairn_recorder *r, cairn_error *reterr)
                      ? cairn_io_rename(io, r->path, r->older, reterr)
                      : cairn_error_set(reterr, CAIRN_INVALID, "recorder/open", "%s is not a file", r->path);
     }
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         status = cairn_io_open(io, r->path, CAIRN_IO_WRITE | CAIRN_IO_CREATE | CAIRN_IO_TRUNCATE, &r->file,
                                reterr);
+    }
     r->written_bytes = 0;
     return status == CAIRN_OK ? write_head(r, reterr) : status;
 }
@@ -137,7 +138,7 @@ static cairn_status space_name(const cairn_recorder *r, const cairn_namespace *s
     cairn_status status =
         cairn_digest_keyed(r->veil, sizeof r->veil, space->bytes, sizeof space->bytes, &digest);
     for (int i = 0; i < 8 && status == CAIRN_OK; i++)
-        (void)snprintf(name + 2 * i, 3, "%02x", digest.bytes[i]);
+        (void)snprintf(name + (size_t)i * 2, 3, "%02x", digest.bytes[i]);
     return status;
 }
 
@@ -162,12 +163,13 @@ static cairn_status print_request(cairn_recorder *r, const cairn_recorder_entry 
     uint64_t since_ns = entry->begun_ns - r->options.start_ns;
     cairn_buf_reset(line);
     cairn_status status = space_name(r, &entry->prompt->space, space);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         status = cairn_buf_printf(line, "{\"t\":%llu.%06llu,\"id\":%llu,\"ns\":\"%s\"%s",
                                   (unsigned long long)(since_ns / 1000000000u),
                                   (unsigned long long)(since_ns % 1000000000u / 1000u),
                                   (unsigned long long)entry->id, space,
                                   entry->prompt->no_store ? ",\"no_store\":true" : "");
+    }
     if (status == CAIRN_OK)
         status = print_tokens(line, "tokens", tokens, count_prompt);
     if (status == CAIRN_OK)
@@ -211,10 +213,11 @@ void cairn_recorder_add(cairn_recorder *r, const cairn_recorder_entry *entry)
     cairn_status status = print_seen(r, entry);
     uint64_t file_max = r->options.bytes_max / 2;
     if (status == CAIRN_LIMIT || (status == CAIRN_OK && r->line.len_bytes > file_max / 2)) {
-        if (!r->told)
+        if (!r->told) {
             CAIRN_LOG(r->options.log, WARN, "trace",
                       CAIRN_FIELD_STR("message", "a request is too large for the trace and is left out"),
                       CAIRN_FIELD_UINT("id", entry->id));
+        }
         r->told = true;
         return;
     }
