@@ -18,7 +18,7 @@
 #include "cairn/mem.h"
 #include "engine/engine_llama.h"
 
-enum { ROUNDS = 15, BATCH = 512 };
+enum { ROUNDS = 15, CALL_ROUNDS = 5, CALL_TOKENS_MAX = 4096, BATCH = 512 };
 
 typedef struct bench {
     cairn_engine *engine;
@@ -49,11 +49,16 @@ static int by_value(const void *a, const void *b)
 }
 
 /* One CSV line: group, what, median, unit, lowest, highest. */
+static void print_some(const char *what, double *values, size_t count, const char *unit)
+{
+    qsort(values, count, sizeof values[0], by_value);
+    (void)printf("engine,%s,%.4f,%s,%.4f,%.4f\n", what, values[count / 2], unit, values[0],
+                 values[count - 1]);
+}
+
 static void print_line(const char *what, double *values, const char *unit)
 {
-    qsort(values, ROUNDS, sizeof values[0], by_value);
-    (void)printf("engine,%s,%.4f,%s,%.4f,%.4f\n", what, values[ROUNDS / 2], unit, values[0],
-                 values[ROUNDS - 1]);
+    print_some(what, values, ROUNDS, unit);
 }
 
 static uint8_t *room(uint64_t bytes)
@@ -274,21 +279,21 @@ static void time_switching(bench *b)
     print_line("reading again / switching", ratio, "ratio");
 }
 
-/* What a call costs by its size, at the end of the path: what a cut of the reading has to be worth. */
+/* What a call costs by its size, behind some thousand tokens: what a cut of the reading has to be worth. */
 static void time_calls(bench *b)
 {
     static const uint32_t sizes[] = {1, 8, 32, 48, 63, 64, 96, 128, 256, 512};
     cairn_error error = {0};
     uint32_t whole = b->tokens;
-    b->tokens = whole - BATCH;
+    b->tokens = (whole < CALL_TOKENS_MAX ? whole : CALL_TOKENS_MAX) - BATCH;
     read_path(b, b->paths[0]);
     if (b->state_bytes > 0)
         must(b->engine->ops->state_get(b->engine, 0, b->state[0], b->state_bytes, &error), &error, "state");
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-        double ms[ROUNDS];
+        double ms[CALL_ROUNDS];
         char what[64];
         cairn_piece piece = {.begin = b->tokens, .tokens = b->paths[0] + b->tokens, .count = sizes[k]};
-        for (int i = -2; i < ROUNDS; i++) {
+        for (int i = -1; i < CALL_ROUNDS; i++) {
             double begin = now_ms();
             must(b->engine->ops->decode(b->engine, &piece, 1, &error), &error, "decode");
             ms[i < 0 ? 0 : i] = now_ms() - begin;
@@ -298,7 +303,7 @@ static void time_calls(bench *b)
                      &error, "state");
         }
         (void)snprintf(what, sizeof what, "a call of %u tokens at %u", sizes[k], b->tokens);
-        print_line(what, ms, "ms");
+        print_some(what, ms, CALL_ROUNDS, "ms");
     }
     b->tokens = whole;
 }

@@ -134,7 +134,7 @@ async function decode(context) {
     const threads = Math.max(1, os.cpus().length - 1);
     const random = bench.randomOf(13);
     const modes = [['--no-cache'], [...GIB, '--resume', 'fast'], [...GIB, '--resume', 'exact']];
-    const samples = await inTurn(context, modes, { what: 'decode', context: 4096, threads, rounds: options.rounds, prompt: () => text(random, 300), answer: sizes.answer });
+    const samples = await inTurn(context, modes, { what: 'decode', context: 4096, threads, rounds: sizes.rounds, prompt: () => text(random, 300), answer: sizes.answer });
     const command = `cairn serve -m MODEL -c 4096 -t ${threads} with --no-cache; --no-cache-disk --resume fast; --no-cache-disk --resume exact; answers of ${sizes.answer} tokens`;
     add(group, 'decode, cache off', 1000 / median(samples[0].map(tokenTime)), 'tokens/s', { command });
     for (const [index, name] of [[1, 'fast'], [2, 'exact']]) {
@@ -155,8 +155,8 @@ async function switching({ add, group, model, sizes, options }) {
     }
     const back = [];
     const reads = [];
-    for (let i = 0; i < 2 * options.rounds; i++) {
-        progress(`${group}: switching: ${i + 1} of ${2 * options.rounds}`);
+    for (let i = 0; i < 2 * sizes.rounds; i++) {
+        progress(`${group}: switching: ${i + 1} of ${2 * sizes.rounds}`);
         const talk = talks[i % 2];
         talk.push({ role: 'assistant', content: 'Yes.' }, user('And then?'));
         const got = await ask(server, talk, 2);
