@@ -398,6 +398,49 @@ static void expect_parting(cairn_core *core, uint32_t node, uint32_t position, d
     }
 }
 
+/* What this place means; a state here serves what begins a few tokens later, too, at no cost of a cut. */
+static cairn_boundary meaning_at(const cairn_prompt *prompt, uint32_t position)
+{
+    cairn_boundary at = cairn_boundary_at(prompt, position);
+    uint32_t follows = cairn_boundary_after(prompt, position);
+    if (follows < prompt->count_boundaries && prompt->boundaries[follows].position - position < NEAR) {
+        at.kinds |= prompt->boundaries[follows].kinds;
+    }
+    return at;
+}
+
+/*
+ * Chance that the next request parts where a state at the cursor would serve.
+ *
+ *   before  [in]  the state before it
+ *   next    [in]  where the next state could be
+ */
+static double chance_at(const cairn_core *core, const cairn_request *request, uint32_t mark, uint32_t before,
+                        uint32_t next, cairn_boundary means)
+{
+    uint32_t position = request->position;
+    /* Nearer states than the last one may not come: this one serves as far behind it as that one is before it. */
+    uint32_t reach = position + (position - before);
+    reach = reach < next ? next : reach < request->prompt->count ? reach : request->prompt->count;
+    double chance = chance_between(core, request, position, reach);
+    double hits = mark != CAIRN_NONE ? (double)cairn_mark_at(&core->tree, mark)->hits : 0;
+    chance += hits > 0 ? 0.5 * hits / (1.0 + hits) : 0;
+    chance += position == request->post ? request->post_chance : 0;
+    bool protected = cairn_boundary_protected(means.kinds);
+    chance += position == request->tail && !protected ? 0.25 : 0;
+    return protected && chance < 0.25 ? 0.25 : chance;
+}
+
+/* The request parted here from what was known: the place is a branch point. */
+static void note_branch(cairn_core *core, uint32_t node, uint32_t position)
+{
+    uint32_t m = cairn_tree_mark(&core->tree, node, position, true);
+    if (m != CAIRN_NONE) {
+        cairn_mark_at(&core->tree, m)->kinds |= CAIRN_BOUNDARY_BRANCH;
+        cairn_mark_at(&core->tree, m)->hits += 1;
+    }
+}
+
 void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t slot)
 {
     cairn_tree *tree = &core->tree;
@@ -408,11 +451,7 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
     }
     cairn_value_dirty(core, at.node); /* the path is longer: the gap after its last state is wider */
     if (position == request->branch) {
-        uint32_t m = cairn_tree_mark(tree, at.node, position, true);
-        if (m != CAIRN_NONE) {
-            cairn_mark_at(tree, m)->kinds |= CAIRN_BOUNDARY_BRANCH;
-            cairn_mark_at(tree, m)->hits += 1;
-        }
+        note_branch(core, at.node, position);
     }
     uint32_t mark = cairn_tree_mark(tree, at.node, position, false);
     if (there_already(core, request, slot, mark)) {
@@ -423,47 +462,26 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
     uint32_t next = position < request->prompt->count
                         ? cairn_boundary_cut(&core->options, request->prompt, position, &index)
                         : request->prompt->count;
-    /* Nearer states than the last one may not come: this one serves as far behind it as that one is before it. */
-    uint32_t reach = position + (position - before);
-    reach = reach < next ? next : reach < request->prompt->count ? reach : request->prompt->count;
-    double chance = chance_between(core, request, position, reach);
-    cairn_boundary kinds = cairn_boundary_at(request->prompt, position);
-    uint32_t follows = cairn_boundary_after(request->prompt, position);
-    if (follows < request->prompt->count_boundaries &&
-        request->prompt->boundaries[follows].position - position < NEAR) {
-        /* A state here serves what begins a few tokens later, at no cost of a cut. */
-        kinds.kinds |= request->prompt->boundaries[follows].kinds;
-    }
-    if (mark != CAIRN_NONE && cairn_mark_at(tree, mark)->hits > 0) {
-        chance += 0.5 * cairn_mark_at(tree, mark)->hits / (1.0 + cairn_mark_at(tree, mark)->hits);
-    }
-    if (position == request->post && position > 0) {
+    cairn_boundary means = meaning_at(request->prompt, position);
+    double chance = chance_at(core, request, mark, before, next, means);
+    if (position == request->post) {
         expect_parting(core, at.node, position, request->post_chance);
-        chance += request->post_chance;
-    }
-    chance += position == request->tail && !cairn_boundary_protected(kinds.kinds) ? 0.25 : 0;
-    if (cairn_boundary_protected(kinds.kinds) && chance < 0.25) {
-        chance = 0.25;
     }
     double reading = cairn_costs_read(&core->costs, before, position);
     double gain = chance * reading;
-    bool starts = cairn_boundary_message(kinds.kinds); /* edits start where messages do */
+    bool starts = cairn_boundary_message(means.kinds); /* edits start where messages do */
     const float *counts = cairn_space_at(tree, request->space)->counts;
-    if (starts) {
-        double lasting = start_lasts(request, counts, kinds);
-        chance = lasting > chance ? lasting : chance;
-    }
-    bool pays = chance * reading > core->costs.take_ns;
+    double lasting = starts ? start_lasts(request, counts, means) : 0;
+    bool pays = (lasting > chance ? lasting : chance) * reading > core->costs.take_ns;
     bool insured = core->costs.take_ns <= insurance * cairn_divergence_unforeseen(counts) * reading;
     /* Rather at the message start that comes next, as long as the gap stays under the bound of law 12. */
     bool better = !starts && next - before <= 512 &&
                   cairn_boundary_message(cairn_boundary_at(request->prompt, next).kinds);
-    insured = insured && !better;
     bool needed = position == request->branch || (position == request->tail && tail_due(request, before));
     if (position - before < NEAR && before > 0 && !needed) {
         return;
     }
-    if (pays || insured) {
+    if (pays || (insured && !better)) {
         take(core, request, slot, gain, next);
     } else {
         request->decision.states_skipped++;
