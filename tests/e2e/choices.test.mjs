@@ -10,6 +10,8 @@ let server;
 let client;
 const model = 'test-model';
 const MESSAGES = [{ role: 'system', content: 'You are brief.' }, { role: 'user', content: words(300, 2) }];
+// The same bits however a prompt was read: what is compared is asked for in this mode.
+const EXACT = { cairn: { resume: 'exact', explain: true } };
 const FREE = { temperature: 1.5, top_p: 1, seed: 5, chat_template_kwargs: { enable_thinking: false }, ignore_eos: true };
 
 before(async () => {
@@ -41,17 +43,18 @@ function textsOf(chunks) {
 }
 
 test('n choices of one chat: the prompt is read once, whole and streamed are the same', async () => {
-    const request = { model, messages: MESSAGES, n: 4, max_tokens: 9, ...FREE };
-    const whole = await client.chat.completions.create({ ...request, cairn: { explain: true, cache_salt: 'n' } });
+    const once = await client.chat.completions.create({ model, messages: MESSAGES, n: 4, max_tokens: 2, ...FREE, cairn: { explain: true, cache_salt: 'n' } });
+    assert.equal(once.cairn.choices.length, 4);
+    assert.equal(once.cairn.choices[0].reused, 0);
+    for (const later of once.cairn.choices.slice(1)) {
+        assert.ok(later.read <= later.least + 8, JSON.stringify(later));
+    }
+    const request = { model, messages: MESSAGES, n: 4, max_tokens: 9, ...FREE, ...EXACT };
+    const whole = await client.chat.completions.create(request);
     assert.deepEqual(whole.choices.map((choice) => choice.index), [0, 1, 2, 3]);
     assert.equal(new Set(whole.choices.map((choice) => choice.message.content)).size, 4, 'they differ');
     assert.equal(whole.usage.completion_tokens, 36);
     assert.equal(whole.usage.prompt_tokens, whole.cairn.prompt_tokens);
-    assert.equal(whole.cairn.choices.length, 4);
-    assert.equal(whole.cairn.choices[0].reused, 0);
-    for (const later of whole.cairn.choices.slice(1)) {
-        assert.ok(later.read <= later.least + 8, JSON.stringify(later));
-    }
     const chunks = await collect(await client.chat.completions.create({ ...request, stream: true, stream_options: { include_usage: true } }));
     assert.deepEqual(textsOf(chunks), whole.choices.map((choice) => choice.message.content));
     for (let index = 0; index < 4; index++) {
@@ -69,7 +72,7 @@ test('n choices of one chat: the prompt is read once, whole and streamed are the
 
 test('several prompts, as texts, tokens and both, are answered in their order', async () => {
     const texts = [words(40, 11), words(50, 12), words(60, 13)];
-    const fields = { model, max_tokens: 5, temperature: 0, ignore_eos: true };
+    const fields = { model, max_tokens: 5, temperature: 0, ignore_eos: true, ...EXACT };
     const tokens = (await server.post('/tokenize', { content: texts[1], add_special: true })).json.tokens;
     const single = [];
     for (const prompt of texts) {
@@ -89,7 +92,7 @@ test('several prompts, as texts, tokens and both, are answered in their order', 
     assert.equal(one.choices.length, 1);
     const chunks = await collect(await client.completions.create({ ...fields, prompt: texts, stream: true }));
     assert.deepEqual(textsOf(chunks), single.map((answer) => answer.choices[0].text));
-    const llama = await server.post('/completion', { prompt: texts, n_predict: 5, temperature: 0, ignore_eos: true });
+    const llama = await server.post('/completion', { prompt: texts, n_predict: 5, temperature: 0, ignore_eos: true, ...EXACT });
     assert.deepEqual(llama.json.map((answer) => answer.content), single.map((answer) => answer.choices[0].text));
 });
 
@@ -108,7 +111,7 @@ test('a prompt in a list that is wrong is named', async () => {
 });
 
 test('chat: logprobs are those of the tokens, whole and streamed', async () => {
-    const request = { model, messages: MESSAGES, max_tokens: 8, logprobs: true, top_logprobs: 3, ...FREE, temperature: 0 };
+    const request = { model, messages: MESSAGES, max_tokens: 8, logprobs: true, top_logprobs: 3, ...FREE, temperature: 0, ...EXACT };
     const { choices: [choice] } = await client.chat.completions.create(request);
     const { content } = choice.logprobs;
     assert.equal(content.length, 8);
@@ -183,9 +186,9 @@ test('a client that leaves between two choices stops the rest', async () => {
 });
 
 test('a text with a gap is filled, by suffix and by /infill', async () => {
-    const asked = { prompt: 'def add(a, b):\n', suffix: '\n    return c', max_tokens: 4, temperature: 0 };
+    const asked = { prompt: 'def add(a, b):\n', suffix: '\n    return c', max_tokens: 4, temperature: 0, ...EXACT };
     const filled = await client.completions.create({ model, ...asked });
-    const infill = await server.post('/infill', { input_prefix: asked.prompt, input_suffix: asked.suffix, n_predict: 4, temperature: 0 });
+    const infill = await server.post('/infill', { input_prefix: asked.prompt, input_suffix: asked.suffix, n_predict: 4, temperature: 0, ...EXACT });
     assert.equal(infill.status, 200, infill.text);
     assert.equal(infill.json.content, filled.choices[0].text);
     const more = await server.post('/infill', { input_prefix: asked.prompt, input_suffix: asked.suffix, input_extra: [{ filename: 'a.py', text: words(30, 1) }], prompt: '    c', n_predict: 1 });
