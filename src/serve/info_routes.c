@@ -120,10 +120,11 @@ void cairn_route_props(cairn_serve *serve, const cairn_http_request *request, ca
         json_pack("{s:I, s:o}", "n_ctx", (json_int_t)info->slot_tokens_max, "params", default_params());
     static const char *const trims[] = {"anywhere", "window", "never"};
     const char *why = serve->options.not_exact != NULL ? serve->options.not_exact : "";
-    json_t *engine = json_pack("{s:s, s:s, s:b, s:s, s:s, s:b, s:s}", "name", info->name, "build",
-                               info->build, "exact", info->exact, "exact_why_not", info->exact ? "" : why,
-                               "trim", trims[info->trim], "rows_move", info->rows_move, "resume",
-                               serve->options.resume == CAIRN_RESUME_EXACT ? "exact" : "fast");
+    json_t *engine =
+        json_pack("{s:s, s:s, s:b, s:s, s:s, s:b, s:b, s:s}", "name", info->name, "build", info->build,
+                  "exact", info->exact, "exact_why_not", info->exact ? "" : why, "trim", trims[info->trim],
+                  "rows_move", info->rows_move, "slots_share", info->batch_alone, "resume",
+                  serve->options.resume == CAIRN_RESUME_EXACT ? "exact" : "fast");
     json_t *props =
         json_pack("{s:o, s:I, s:o, s:o, s:s, s:s, s:o}", "default_generation_settings", settings,
                   "total_slots", (json_int_t)info->slots, "model_alias", name_json(serve), "chat_template",

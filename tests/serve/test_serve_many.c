@@ -285,7 +285,9 @@ static void identical_greedy_requests_at_once_give_one_answer(void **state)
     start_replica(&r, 8);
     identical_at_once(&r, 700, 24);
     stop(&r);
-    start_llama(&r, 4, false, CAIRN_RESUME_FAST);
+    start_llama(
+        &r, 4, false,
+        CAIRN_RESUME_EXACT); /* in fast mode prompts are cut where it suits, which shows in the last bits */
     identical_at_once(&r, 300, 12);
     stop(&r);
     start_llama(&r, 4, true, CAIRN_RESUME_EXACT);
