@@ -98,7 +98,7 @@ test('what can\'t be warmed is refused with its place', async () => {
 test('forgetting: a namespace, another one stays; then all', async () => {
     await withServer([], async (server) => {
         const messages = [{ role: 'user', content: words(300, 51) }];
-        const ask = (cache_salt) => server.chat(messages, { cache_salt });
+        const ask = (cache_salt) => server.chat(messages, { cache_salt, cairn: { resume: 'exact' } });
         const one = await ask('one');
         await ask('two');
         const gone = await server.post('/cairn/cache', { cache_salt: 'one' }, { method: 'DELETE' });
@@ -140,8 +140,9 @@ test('forgetting takes responses that could be continued, and answers that could
 test('forgetting while a request runs harms nobody, and it leaves nothing', async () => {
     await withServer(['--slots', '2'], async (server) => {
         const messages = [{ role: 'user', content: words(200, 61) }];
-        const before = await server.chat(messages, { max_tokens: 300, ignore_eos: true });
-        const running = server.chat(messages, { max_tokens: 300, ignore_eos: true });
+        const fields = { max_tokens: 300, ignore_eos: true, cairn: { resume: 'exact' } };
+        const before = await server.chat(messages, fields);
+        const running = server.chat(messages, fields);
         for (;;) {
             const slots = (await server.get('/slots')).json;
             if (slots.some((slot) => slot.is_processing && slot.n_decoded > 5 && slot.n_decoded < 290)) {
