@@ -66,3 +66,10 @@ printf 'd share/cairn/older\nf share/cairn/older/file\n' >>"$to/share/cairn/inst
 diff "$build/tests/library/before" "$build/tests/library/after" || fail "the root folder is not as it was"
 if "$source/tools/uninstall" "$prefix" "$root" 2>/dev/null; then fail "a second uninstall found something"; fi
 rm -rf "$root"
+
+# --- not even the folders above, where they weren't there ---------------------------------------------------------------
+mkdir "$root"
+"$source/tools/install" "$build" "$prefix" "$root" >/dev/null
+"$source/tools/install" "$build" "$prefix" "$root" >/dev/null
+"$source/tools/uninstall" "$prefix" "$root" >/dev/null
+rmdir "$root" || fail "folders are left: $(find "$root")"
