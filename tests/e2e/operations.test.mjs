@@ -19,7 +19,7 @@ after(async () => {
     await rm(folder, { recursive: true });
 });
 
-const LONG = { prompt: words(30, 1), max_tokens: 1500, ignore_eos: true };
+const LONG = { prompt: words(30, 1), max_tokens: 1000, ignore_eos: true };
 
 async function untilBusy(server, running) {
     let ended = false;
@@ -58,7 +58,7 @@ async function keepAlive(port) {
 }
 
 test('readiness is apart from liveness: a full queue and a drain say "not now", the server lives', async () => {
-    const server = await Server.start(['-c', '4096', '--cache-ram', '256M', '--queue', '0']);
+    const server = await Server.start(['-c', '4096', '--cache-ram', '256M', '--queue', '0', '--drain', '200']);
     const line = await keepAlive(server.port);
     assert.deepEqual(await line.ask('/ready'), { status: 200, json: { status: 'ready', queued: 0, active: 0 } });
     const running = server.post('/v1/completions', LONG);

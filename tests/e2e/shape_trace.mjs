@@ -63,7 +63,7 @@ function answerOfItems(items) {
         } else if (item.type === 'reasoning') {
             answer.reasoning += textOf(item.summary);
         } else if (item.type === 'function_call') {
-            answer.calls.push(callOf(item.name, item.arguments));
+            answer.calls.push(callOf(item.namespace ? `${item.namespace}__${item.name}` : item.name, item.arguments));
         }
     }
     return answer;
@@ -83,8 +83,29 @@ function answerOfBlocks(blocks) {
     return answer;
 }
 
-// What the recorded server said, as the answer of a script line (docs/script.md).
-export function answerOf(resp) {
+// The tools that a request offers: { name: schema }.
+function schemasOf(tools, space = '') {
+    const all = {};
+    for (const tool of tools ?? []) {
+        const body = tool.function ?? tool;
+        if (tool.type === 'namespace') {
+            Object.assign(all, schemasOf(tool.tools, `${tool.name}__`));
+        } else if (body.name) {
+            all[space + body.name] = body.parameters ?? body.input_schema ?? {};
+        }
+    }
+    return all;
+}
+
+// Is it a call of a tool that is offered, with arguments that the tool has? Others can't be read back by a parser.
+function fits(call, schemas) {
+    const schema = schemas[call.name];
+    return schema !== undefined && (schema.required ?? []).every((name) => name in call.arguments)
+        && Object.keys(call.arguments).every((name) => name in (schema.properties ?? {}));
+}
+
+// What the recorded server said to a request, as the answer of a script line (docs/script.md). Calls that don't fit are left out.
+export function answerOf(resp, body) {
     const message = resp?.choices?.[0]?.message ?? resp;
     const items = Array.isArray(resp) ? resp : resp?.output;
     let answer;
@@ -99,5 +120,7 @@ export function answerOf(resp) {
             calls: (message?.tool_calls ?? []).map((call) => callOf(call.function.name, call.function.arguments)),
         };
     }
+    const schemas = schemasOf(body.tools);
+    answer.calls = answer.calls.filter((call) => fits(call, schemas));
     return Object.fromEntries(Object.entries(answer).filter(([, value]) => value.length > 0));
 }

@@ -47,7 +47,7 @@ async function replay(name, args) {
     const folder = await mkdtemp(join(tmpdir(), 'cairn-trace-'));
     const entries = readTrace(name, ONE_WORD_IN);
     const generating = entries.filter((entry) => !entry.path.includes('count_tokens'));
-    const lines = generating.map((entry) => JSON.stringify({ answer: answerOf(entry.resp), times: 1 }));
+    const lines = generating.map((entry) => JSON.stringify({ answer: answerOf(entry.resp, entry.body), times: 1 }));
     await writeFile(join(folder, 'script.jsonl'), `${lines.join('\n')}\n`);
     const server = await Server.start(['-c', '65536', '--cache-ram', '2G', '--script', join(folder, 'script.jsonl'), ...args]);
     try {
