@@ -140,7 +140,7 @@ static void three_requests_answer_as_a_fresh_run_does(void **state)
     static const int resumed[] = {1, 3, 4};
     for (int i = 0; i < 3; i++) {
         const cairn_record *record = &fast.records[resumed[i]];
-        assert_true(record->read - record->least <= 32);
+        assert_true(record->read - record->least < 64); /* nearer to the last cut a cut costs more than it saves */
         record = &exact.records[resumed[i]];
         assert_true(record->read <= record->least + 128 + GREEDY);
     }
