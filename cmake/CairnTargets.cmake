@@ -27,6 +27,13 @@ function(cairn_program name)
   endif()
 endfunction()
 
+# Sanitizers make programs slower; their tests get as much more time.
+if(CAIRN_SANITIZE)
+  set(CAIRN_TIMEOUT_FACTOR 5)
+else()
+  set(CAIRN_TIMEOUT_FACTOR 1)
+endif()
+
 function(cairn_test name)
   cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS;ARGS;ENV" ${ARGN})
   if(NOT arg_SOURCES)
@@ -38,6 +45,7 @@ function(cairn_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${CAIRN_TIMEOUT_FACTOR}")
   cairn_program(${name} SOURCES ${arg_SOURCES} DEPS ${arg_LIBS} PkgConfig::CMOCKA Threads::Threads)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE CAIRN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
