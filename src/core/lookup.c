@@ -231,7 +231,10 @@ static bool collect_rows(cairn_core *core, const cairn_prompt *prompt, const cai
             uint32_t begin = cover->begin < look->limit ? cover->begin : look->limit;
             if (prompt->mode == CAIRN_RESUME_EXACT) {
                 begin = whole_begin(look, segment, at, begin);
-                end = cairn_lookup_canonical(look, &segment->lineage, begin, end);
+                /* Its rows before `begin` come along and replace what is there: they must be as good. */
+                bool sound = segment->begin >= begin ||
+                             cairn_lookup_canonical(look, &segment->lineage, segment->begin, begin) == begin;
+                end = sound ? cairn_lookup_canonical(look, &segment->lineage, begin, end) : begin;
             }
             if (begin >= end) {
                 continue;

@@ -154,6 +154,36 @@ static void settle_slot(cairn_core *core, const cairn_request *request, const ca
     slot->decoded = slot->decoded || (slot->digest == 0 && state == NULL);
 }
 
+/* Were rows [begin, end) of both made by the same batches? */
+static bool same_batches(const cairn_lineage *a, const cairn_lineage *b, uint32_t begin, uint32_t end)
+{
+    uint32_t i = cairn_lineage_find(a, begin), j = cairn_lineage_find(b, begin);
+    while (begin < end && i < a->count && j < b->count) {
+        const cairn_run *x = &a->runs[i], *y = &b->runs[j];
+        if (x->cut != y->cut || x->digest != y->digest) {
+            return false;
+        }
+        begin = x->rows_end < y->rows_end ? x->rows_end : y->rows_end;
+        i += x->rows_end <= begin ? 1 : 0;
+        j += y->rows_end <= begin ? 1 : 0;
+    }
+    return begin >= end;
+}
+
+/*
+ * An engine may put a block in from its beginning and replace rows before `at` that the slot has (llama_rows.c says why).
+ * Where these are of other batches, nobody may take the slot's rows there for what they were.
+ */
+static bool head_comes_along(cairn_core *core, cairn_slot *slot, const cairn_segment *segment, uint32_t at)
+{
+    if (segment->begin >= at || same_batches(&slot->lineage, &segment->lineage, segment->begin, at)) {
+        return true;
+    }
+    cairn_lineage_trim(&slot->lineage, segment->begin);
+    cairn_run unknown = {.rows_end = at, .cut = at, .digest = 0};
+    return cairn_lineage_add(&slot->lineage, core->mem, &core->ledger, unknown);
+}
+
 /* Rows from the lookup's pieces onto [keep, resume). False: something did not work out; resume elsewhere. */
 static bool load_rows(cairn_core *core, cairn_request *request, const cairn_choice *choice)
 {
@@ -167,7 +197,10 @@ static bool load_rows(cairn_core *core, cairn_request *request, const cairn_choi
         uint32_t end = piece->end < choice->resume ? piece->end : choice->resume;
         const cairn_segment *segment =
             piece->segment != CAIRN_NONE ? cairn_segment_at(&core->tree, piece->segment) : NULL;
-        if (segment == NULL || piece->begin > at ||
+        if (segment == NULL || piece->begin > at) {
+            return false;
+        }
+        if (!head_comes_along(core, slot, segment, at) ||
             !cairn_lineage_copy(&slot->lineage, core->mem, &core->ledger, &segment->lineage, at, end)) {
             return false;
         }
