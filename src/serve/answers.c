@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "serve/answer_form.h"
 #include "serve/answers_log.h"
 
@@ -44,12 +45,12 @@ struct cairn_answers {
 
 static void lock(cairn_answers *a)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&a->lock) == 0);
+    cairn_lock(&a->lock);
 }
 
 static void unlock(cairn_answers *a)
 {
-    CAIRN_ASSERT(pthread_mutex_unlock(&a->lock) == 0);
+    cairn_unlock(&a->lock);
 }
 
 /* --- entries ----------------------------------------------------------------------------------------------------- */
@@ -127,7 +128,7 @@ cairn_status cairn_answers_new(const cairn_mem *mem, uint64_t bytes_max, cairn_a
     a->count_buckets = BUCKETS_MIN;
     while (a->count_buckets < BUCKETS_MAX && a->count_buckets < bytes_max / BUCKET_BYTES)
         a->count_buckets *= 2;
-    CAIRN_ASSERT(pthread_mutex_init(&a->lock, NULL) == 0);
+    cairn_lock_init(&a->lock);
     for (int t = 0; t < TABLES; t++) {
         a->buckets[t] = cairn_mem_zalloc(mem, a->count_buckets * sizeof(entry *));
         if (a->buckets[t] == NULL) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/lock.h"
 
 enum { FIXED_BYTES = 64, LOADED_MAX = 1024 };
 
@@ -109,12 +110,12 @@ static void record_read(void *ctx, const uint8_t *note, size_t count)
 
 static void lock(cairn_answers_log *log)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&log->lock) == 0);
+    cairn_lock(&log->lock);
 }
 
 static void unlock(cairn_answers_log *log)
 {
-    CAIRN_ASSERT(pthread_mutex_unlock(&log->lock) == 0);
+    cairn_unlock(&log->lock);
 }
 
 static void waiting_free(const cairn_mem *mem, waiting *item)
@@ -203,8 +204,8 @@ cairn_status cairn_answers_log_new(const cairn_mem *mem, cairn_io *io, const cha
     if (log == NULL)
         return cairn_error_set(reterr, CAIRN_NOMEM, "answers_log/new", NULL);
     log->mem = mem;
-    CAIRN_ASSERT(pthread_mutex_init(&log->lock, NULL) == 0);
-    CAIRN_ASSERT(pthread_mutex_init(&log->load_lock, NULL) == 0);
+    cairn_lock_init(&log->lock);
+    cairn_lock_init(&log->load_lock);
     CAIRN_ASSERT(pthread_cond_init(&log->wake, NULL) == 0);
     CAIRN_ASSERT(pthread_cond_init(&log->settled, NULL) == 0);
     log->loaded = cairn_mem_array(mem, LOADED_MAX, sizeof *log->loaded);
@@ -250,7 +251,7 @@ void cairn_answers_log_load(cairn_answers_log *log, const cairn_namespace *space
 {
     loading load = {.log = log, .space = space, .each = each, .ctx = ctx};
     bool known = false;
-    CAIRN_ASSERT(pthread_mutex_lock(&log->load_lock) == 0);
+    cairn_lock(&log->load_lock);
     for (uint32_t i = 0; i < log->count_loaded && !known; i++)
         known = memcmp(log->loaded[i].bytes, space->bytes, sizeof space->bytes) == 0;
     if (!known) {
@@ -259,7 +260,7 @@ void cairn_answers_log_load(cairn_answers_log *log, const cairn_namespace *space
             log->count_loaded = 0; /* they are read again when they are asked for: nothing is kept twice */
         log->loaded[log->count_loaded++] = *space;
     }
-    CAIRN_ASSERT(pthread_mutex_unlock(&log->load_lock) == 0);
+    cairn_unlock(&log->load_lock);
 }
 
 void cairn_answers_log_forget(cairn_answers_log *log, const cairn_namespace *space)

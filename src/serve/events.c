@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "base/lock.h"
 #include "serve/cache_view.h"
 #include "serve/json_answer.h"
 
@@ -46,12 +47,12 @@ struct cairn_events {
 
 static void lock(cairn_events *e)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&e->lock) == 0);
+    cairn_lock(&e->lock);
 }
 
 static void unlock(cairn_events *e)
 {
-    CAIRN_ASSERT(pthread_mutex_unlock(&e->lock) == 0);
+    cairn_unlock(&e->lock);
 }
 
 static void unref(void *ptr)
@@ -123,11 +124,11 @@ static json_t *state_json(cairn_events *e, const watcher *w, uint64_t now_ns, ui
     cairn_metrics *m = e->options.metrics;
     uint32_t queued = 0, active = 0;
     cairn_scheduler_counts(e->options.scheduler, &queued, &active);
-    CAIRN_ASSERT(pthread_mutex_lock(&m->lock) == 0);
+    cairn_lock(&m->lock);
     cairn_cache_stats c = m->cache;
     uint64_t prompt = m->tokens_prompt, read = m->tokens_read, least = m->tokens_least,
              answered = m->tokens_answer;
-    CAIRN_ASSERT(pthread_mutex_unlock(&m->lock) == 0);
+    cairn_unlock(&m->lock);
     const uint64_t marks[] = {c.requests,       c.tokens_read, c.tokens_answer,  c.states,
                               c.states_dropped, c.segments,    c.states_skipped, c.paths};
     *ret_tree = cairn_hash_bytes64(marks, sizeof marks, 1);
@@ -216,9 +217,9 @@ static void send_tree(cairn_events *e, watcher *w, uint64_t now_ns)
 
 static bool is_behind(watcher *w)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&w->outbox.lock) == 0);
+    cairn_lock(&w->outbox.lock);
     bool behind = w->outbox.bytes.len_bytes > BEHIND_BYTES;
-    CAIRN_ASSERT(pthread_mutex_unlock(&w->outbox.lock) == 0);
+    cairn_unlock(&w->outbox.lock);
     return behind;
 }
 
@@ -360,7 +361,7 @@ cairn_status cairn_events_start(const cairn_events_options *options, cairn_event
         return cairn_error_set(reterr, CAIRN_NOMEM, "events/start", NULL);
     e->options = *options;
     cairn_buf_init(&e->text, options->mem, OUTBOX_BYTES_MAX);
-    CAIRN_ASSERT(pthread_mutex_init(&e->lock, NULL) == 0);
+    cairn_lock_init(&e->lock);
     CAIRN_ASSERT(pthread_cond_init(&e->wake, NULL) == 0);
     int code = pthread_create(&e->thread, NULL, events_main, e);
     if (code != 0) {

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/lock.h"
+
 typedef struct reply {
     cairn_namespace space;
     char id[CAIRN_REPLY_ID_BYTES_MAX + 1];
@@ -36,7 +38,7 @@ cairn_status cairn_replies_new(const cairn_mem *mem, size_t count_max, size_t by
         cairn_mem_release(mem, r, sizeof *r);
         return CAIRN_NOMEM;
     }
-    CAIRN_ASSERT(pthread_mutex_init(&r->lock, NULL) == 0);
+    cairn_lock_init(&r->lock);
     *ret_replies = r;
     return CAIRN_OK;
 }
@@ -67,7 +69,7 @@ void cairn_replies_put(cairn_replies *r, const cairn_namespace *space, const cha
 {
     if (len_bytes == 0 || len_bytes > r->bytes_max / 4 || strlen(id) > CAIRN_REPLY_ID_BYTES_MAX)
         return;
-    CAIRN_ASSERT(pthread_mutex_lock(&r->lock) == 0);
+    cairn_lock(&r->lock);
     while (r->count == r->count_max || r->bytes + len_bytes > r->bytes_max)
         evict_first(r);
     char *copy = cairn_mem_dup(r->mem, text, len_bytes);
@@ -81,25 +83,25 @@ void cairn_replies_put(cairn_replies *r, const cairn_namespace *space, const cha
         r->bytes += len_bytes;
     }
     CAIRN_ASSERT(r->bytes <= r->bytes_max);
-    CAIRN_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
+    cairn_unlock(&r->lock);
 }
 
 cairn_status cairn_replies_get(cairn_replies *r, const cairn_namespace *space, const char *id, cairn_buf *out)
 {
     cairn_status status = CAIRN_NOTFOUND;
-    CAIRN_ASSERT(pthread_mutex_lock(&r->lock) == 0);
+    cairn_lock(&r->lock);
     for (size_t i = r->count; i-- > 0 && status == CAIRN_NOTFOUND;) {
         const reply *entry = &r->entries[(r->first + i) % r->count_max];
         if (strcmp(entry->id, id) == 0 && memcmp(entry->space.bytes, space->bytes, sizeof space->bytes) == 0)
             status = cairn_buf_append(out, entry->text, entry->len_bytes);
     }
-    CAIRN_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
+    cairn_unlock(&r->lock);
     return status;
 }
 
 void cairn_replies_forget(cairn_replies *r, const cairn_namespace *space)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&r->lock) == 0);
+    cairn_lock(&r->lock);
     size_t kept = 0;
     for (size_t i = 0; i < r->count; i++) {
         reply *entry = &r->entries[(r->first + i) % r->count_max];
@@ -113,5 +115,5 @@ void cairn_replies_forget(cairn_replies *r, const cairn_namespace *space)
         }
     }
     r->count = kept;
-    CAIRN_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
+    cairn_unlock(&r->lock);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "serve/disk_watch.h"
 #include "serve/job_queue.h"
 #include "serve/pace.h"
@@ -38,12 +39,12 @@ struct cairn_scheduler {
 
 static void lock(cairn_scheduler *s)
 {
-    CAIRN_ASSERT(pthread_mutex_lock(&s->lock) == 0);
+    cairn_lock(&s->lock);
 }
 
 static void unlock(cairn_scheduler *s)
 {
-    CAIRN_ASSERT(pthread_mutex_unlock(&s->lock) == 0);
+    cairn_unlock(&s->lock);
 }
 
 static uint64_t now_ns(const cairn_scheduler *s)
@@ -470,7 +471,7 @@ cairn_status cairn_scheduler_start(const cairn_scheduler_options *options, cairn
         return cairn_error_set(reterr, CAIRN_NOMEM, "scheduler/start", NULL);
     s->options = *options;
     cairn_pace_init(&s->pace, options->batch_tokens);
-    CAIRN_ASSERT(pthread_mutex_init(&s->lock, NULL) == 0);
+    cairn_lock_init(&s->lock);
     CAIRN_ASSERT(pthread_cond_init(&s->wake, NULL) == 0);
     int code = pthread_create(&s->thread, NULL, scheduler_main, s);
     if (code != 0) {
