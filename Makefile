@@ -109,12 +109,11 @@ bench-peers: build-release
 bench-shared: build-release
 	@tools/bench-shared $(ARGS)
 
-# The pages that are made: docs/reference from the headers and from --help, docs/comparison.md from docs/results.
+# What is made: docs/reference from the headers and from --help, docs/comparison.md and README.md's table from docs/results.
 reference: build
 	@tools/api-docs docs/reference
 	@tools/command-docs build/dev/bin/cairn --reference docs/reference/commands.md
-	@tools/command-docs build/dev/bin/cairn --readme README.md
-	@tools/comparison docs/comparison.md
+	@tools/comparison docs/comparison.md README.md
 
 screenshots: build
 	@build/dev/bin/cairn model synth -o build/dev/web/model.gguf >/dev/null
