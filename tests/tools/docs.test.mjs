@@ -1,7 +1,7 @@
 // The documents say what the program and the headers say: reference pages are current, options that are named exist.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 
@@ -66,6 +66,27 @@ test('the README\'s table names options of serve with their letters and defaults
         }
     }
     assert.ok(named >= 12);
+});
+
+// A name of docs/ARCHITECTURE.md's tables stands for files of its folders whatever their ending; a star for any characters.
+const stemsOf = (folder) => [...new Set(readdirSync(`${ROOT}/${folder}`).filter((name) => !/^CMakeLists|\.supp$/.test(name) && statSync(`${ROOT}/${folder}/${name}`).isFile())
+    .map((name) => name.replace(/\.\w+$/, '')))];
+
+test('docs/ARCHITECTURE.md names every source file, and none that is not there', () => {
+    const text = read('docs/ARCHITECTURE.md');
+    const [, files] = /\n## The files\n([^]*?)\n## /.exec(text);
+    const sections = [...files.matchAll(/\n### ([\w/, ]+)\n([^]*?)(?=\n### |$)/g)];
+    assert.ok(sections.length >= 9);
+    for (const [, title, table] of sections) {
+        const stems = title.split(', ').flatMap(stemsOf);
+        const named = table.split('\n').filter((line) => line.startsWith('| `')).flatMap((line) => [...line.split('|')[1].matchAll(/`([^`]+)`/g)].map((match) => match[1]));
+        const patterns = named.map((name) => new RegExp(`^${name.replaceAll('*', '.*')}$`));
+        named.forEach((name, index) => assert.ok(stems.some((stem) => patterns[index].test(stem)), `${title}: there is no ${name}`));
+        stems.forEach((stem) => assert.ok(patterns.some((pattern) => pattern.test(stem)), `${title}: ${stem} is in no table of docs/ARCHITECTURE.md`));
+    }
+    for (const [, place] of text.matchAll(/`([a-z]+\/[\w./-]+)`/g)) {
+        assert.ok(/NAME|FAMILY/.test(place) || place.startsWith('build/') || existsSync(`${ROOT}/${place}`), `there is no ${place}`);
+    }
 });
 
 test('a help text and a header are read back whole', () => {
