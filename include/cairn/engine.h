@@ -142,8 +142,9 @@ typedef struct cairn_engine_ops {
     /*
      * Append rows [begin_use, use_end) to the slot, whose length must be `begin_use`, out of bytes that
      * hold rows [begin, end): begin <= begin_use < use_end <= end. Rows [begin, begin_use) are the
-     * same path's, and the engine may put them anew from the bytes. The state is then unset: a
-     * state_set must follow before the next decode (not on CAIRN_TRIM_ANYWHERE engines).
+     * same path's, and the engine may put them anew from the bytes: where other batches made those,
+     * the slot's rows from `begin` on are no longer the ones that it had, bit for bit. The state is
+     * then unset: a state_set must follow before the next decode (not on CAIRN_TRIM_ANYWHERE engines).
      * After an error the slot is empty.
      */
     cairn_status (*rows_import)(cairn_engine *engine, uint32_t slot, uint32_t begin, uint32_t end,

@@ -295,7 +295,8 @@ cairn_status cairn_replica_rows_import(cairn_engine *engine, uint32_t slot_index
     uint32_t row_bytes = r->options.row_bytes;
     uint64_t used = (uint64_t)(use_end - begin_use) * row_bytes;
     spend_bytes(r, r->options.cost.rows_call_ns, r->options.cost.rows_kib_ns, used);
-    import_rows(r, s, bytes + (size_t)(begin_use - begin) * row_bytes, use_end - begin_use);
+    s->length = begin; /* as an engine may, and llama does: the head of the block replaces the slot's rows */
+    import_rows(r, s, bytes, use_end - begin);
     if (has_chain(r)) {
         s->state_set = false;
         s->chain = s->chain_low = 0;

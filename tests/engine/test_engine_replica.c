@@ -515,6 +515,40 @@ static void sharing_a_decode_shows_when_asked_for(void **unused)
     stop(&r);
 }
 
+/* As llama's engine does: what the slot had from the block's beginning on is the block's afterwards. */
+static void the_head_of_a_block_replaces_the_rows_of_the_slot(void **unused)
+{
+    (void)unused;
+    for (uint32_t whole = 0; whole < 2; whole++) {
+        rig r;
+        cairn_replica_options o;
+        cairn_replica_defaults(&o);
+        o.trim = CAIRN_TRIM_ANYWHERE;
+        o.state_bytes = 0;
+        o.cut_sensitive = true;
+        start(&r, &o);
+        uint8_t bytes[100 * 16];
+        read_to(&r, 0, r.tokens, 100, 50);
+        assert_int_equal(take_rows(&r, 0, 0, 100, bytes), CAIRN_OK);
+        read_to(&r, 1, r.tokens, 50, 10);
+        if (whole == 1) {
+            assert_int_equal(
+                r.engine->ops->rows_import(r.engine, 1, 0, 100, 50, 100, bytes, sizeof bytes, NULL),
+                CAIRN_OK);
+        } else {
+            assert_int_equal(put_rows(&r, 1, 50, 100, bytes + 50 * 16), CAIRN_OK);
+        }
+        uint64_t digests[2];
+        for (uint32_t slot = 0; slot < 2; slot++) {
+            assert_int_equal(probe(&r, slot, 100), cold(&r, 101));
+            digests[slot] = cairn_replica_digest(r.engine, 0, 0);
+        }
+        assert_true((digests[0] == digests[1]) == (whole == 1));
+        assert_int_equal(violations(&r), 0);
+        stop(&r);
+    }
+}
+
 /* --- the gate ---------------------------------------------------------------------------------------- */
 
 static void plain_attention_trims_anywhere(void **unused)
@@ -877,6 +911,7 @@ int main(void)
         cmocka_unit_test(a_resume_at_a_cut_equals_a_cold_run_with_that_cut),
         cmocka_unit_test(the_low_bits_are_small_and_keep_the_greedy_token),
         cmocka_unit_test(sharing_a_decode_shows_when_asked_for),
+        cmocka_unit_test(the_head_of_a_block_replaces_the_rows_of_the_slot),
         cmocka_unit_test(plain_attention_trims_anywhere),
         cmocka_unit_test(a_window_trims_while_nothing_needed_was_overwritten),
         cmocka_unit_test(a_window_resumes_from_its_own_state),
