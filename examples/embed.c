@@ -1,12 +1,12 @@
 /*
  * embed - libcairn in a program with an engine of its own: everything that an engine's author has to write.
  *
- * The engine here is a toy: its recurrent state is one number, its rows are one number a token, and its
- * logits are made of both. It behaves as a hybrid model does: it can't go back unless it is given a state
- * that was saved at exactly that position.
+ * The engine is a toy. Its recurrent state is one number, its rows are one number per token, and its logits
+ * are made of both. It behaves as a hybrid model does: it can't go back unless it is given a state that was
+ * saved at exactly that position.
  *
  * The program asks three times: a conversation, the same with its last message edited, the first again. It
- * prints how much of each prompt had to be read, and checks the answers against an engine that reads all.
+ * prints how much of each prompt had to be read, and compares the answers with those of a cache that is off.
  *
  *   cc embed.c $(pkg-config --cflags --libs cairn) -o embed && ./embed
  */
@@ -130,10 +130,12 @@ static cairn_status toy_rows_export(cairn_engine *engine, uint32_t slot, uint32_
                                     uint8_t *out, uint64_t out_size, uint64_t *ret_size, cairn_error *reterr)
 {
     (void)slot;
-    (void)end;
-    (void)reterr;
-    memcpy(out, &((toy *)engine)->rows[begin], (size_t)out_size);
-    *ret_size = out_size;
+    uint64_t size = toy_rows_size(engine, begin, end).bytes;
+    if (out_size < size) {
+        return cairn_error_set(reterr, CAIRN_INVALID, "toy: rows", NULL);
+    }
+    memcpy(out, &((toy *)engine)->rows[begin], (size_t)size);
+    *ret_size = size;
     return CAIRN_OK;
 }
 

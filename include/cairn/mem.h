@@ -1,13 +1,14 @@
 /*
  * mem - where memory comes from, as a table of three functions.
  *
- * Every module that allocates takes a `cairn_mem *` and keeps it. Release tells the size again, so that a table can
- * count without a header of its own: bytes accounted = bytes asked for.
+ * Every module that allocates takes a `cairn_mem *` and keeps it. Release is told the size again, so that a table can
+ * count without a header in front of each block. Pass cairn_mem_default() unless you want to count or limit.
  *
  * Units    bytes
  * Owner    the table is borrowed; it must outlive everything that was allocated with it
  * Thread   cairn_mem_default: any. Another table: as its author says
- * Caveats  asking for 0 bytes gives a pointer that may be released but not read
+ * Errors   NULL: no room. Nothing else is reported
+ * Caveats  0 bytes give a pointer that may be released but not read
  * See      src/base/mem_test.h for the counting and failing table of the tests
  */
 #ifndef CAIRN_MEM_H
@@ -33,7 +34,7 @@ struct cairn_mem {
     void *ctx;
 };
 
-/* The ordinary table (malloc, realloc, free). Never NULL; lives for ever. */
+/* The ordinary table (malloc, realloc, free). Never NULL; lives forever. */
 cairn_mem *cairn_mem_default(void);
 
 /* uint8_t[size_bytes], not set; NULL when there is no room. */

@@ -2,13 +2,13 @@
  * record - what one request reused, and why not more.
  *
  * Every request has a record. `reason` is from a closed list and answers one question: why was the
- * prompt not resumed further than `resume`? Where nothing nearer to the divergence was possible the
- * reason is CAIRN_REASON_NONE.
+ * prompt not resumed further than `resume`? It is CAIRN_REASON_NONE if no cache could have done so.
  *
  *   0 ............ resume ............ divergence ................ prompt_tokens
  *   |-- reused ----|- read beyond least -|----------- least -----------|
  *
  * Units    tokens; nanoseconds; bytes
+ * Owner    the request; borrowed until cairn_request_free, or copied: it is a value
  */
 #ifndef CAIRN_RECORD_H
 #define CAIRN_RECORD_H
@@ -55,16 +55,17 @@ const char *cairn_reason_sentence(cairn_reason reason);
 
 /* Where the resume point came from. */
 typedef enum cairn_source {
-    CAIRN_SOURCE_NONE = 0, /* read from the first token                                           */
-    CAIRN_SOURCE_SLOT = 1, /* live in the engine: nothing was moved, or only trimmed              */
-    CAIRN_SOURCE_RAM = 2,  /* state (and rows where needed) from memory                           */
-    CAIRN_SOURCE_DISK = 3,
-    CAIRN_SOURCE_SHARED = 4
+    CAIRN_SOURCE_NONE = 0,  /* read from the first token                                           */
+    CAIRN_SOURCE_SLOT = 1,  /* live in the engine: nothing was moved, or only trimmed              */
+    CAIRN_SOURCE_RAM = 2,   /* state (and rows where needed) from memory                           */
+    CAIRN_SOURCE_DISK = 3,  /* fetched from the directory of cairn_cache_disk                        */
+    CAIRN_SOURCE_SHARED = 4 /* fetched from the store of cairn_cache_shared                         */
 } cairn_source;
 
-const char *cairn_source_word(cairn_source source); /* "none", "slot", "ram", "disk", "shared"      */
+/* "none", "slot", "ram", "disk", "shared"; constant. */
+const char *cairn_source_word(cairn_source source);
 
-/* How a request ended. */
+/* How a request ended. What it read is kept in each case. */
 typedef enum cairn_ending {
     CAIRN_END_DONE = 0,    /* the answer is whole                                                   */
     CAIRN_END_STOPPED = 1, /* cancelled or timed out                                                */
@@ -78,7 +79,7 @@ typedef struct cairn_record {
     uint32_t resume;     /* tokens not decoded for this prompt: the API's cached_tokens        */
     uint32_t read;       /* prompt tokens that the engine decoded, counted at the engine       */
     cairn_source source;
-    uint32_t slot;
+    uint32_t slot;               /* the engine's slot that it ran in                                   */
     cairn_reason reason;         /* why not further than `resume`                                      */
     uint32_t reason_position;    /* the position the reason speaks of; 0 when it speaks of none        */
     uint64_t reason_bytes;       /* budget that would have kept it, when the reason is about room      */
@@ -91,7 +92,7 @@ typedef struct cairn_record {
     uint64_t restore_ns;         /* time in trim, rows in, state in                                    */
     uint64_t save_ns;            /* time in state out, rows out                                        */
     uint64_t read_ns;            /* time decoding the prompt                                           */
-    uint64_t decoded_ns;         /* when its last token had been decoded, by the cache's clock; 0: not yet */
+    uint64_t decoded_ns;         /* when the prompt's last token had been decoded; 0: not yet          */
     uint64_t answer_ns;          /* time decoding the answer                                           */
     uint64_t moved_bytes;        /* copied between engine and store for this request                   */
 } cairn_record;

@@ -3,10 +3,11 @@
  *
  *   lookup  fetch  restore | read  save  read  save ... read | write ...
  *
- * A fixed number of spans is kept. When they are used up, the newest span of a kind is made longer instead: then `count`
- * says how many pieces of work are in it, and other work may lie inside.
+ * A fixed number of spans is kept. When they are used up, the newest span of a kind is made longer instead: its `count`
+ * then says how many pieces of work are in it, and other work may lie between them.
  *
  * Units    tokens; bytes; nanoseconds by the cache's clock
+ * Owner    the request; borrowed until cairn_request_free, or copied: it is a value
  */
 #ifndef CAIRN_TIMELINE_H
 #define CAIRN_TIMELINE_H
@@ -44,8 +45,9 @@ typedef struct cairn_span {
 
 enum { CAIRN_SPANS_MAX = 160 };
 
+/* In the order in which the work ended. */
 typedef struct cairn_timeline {
-    uint32_t count;
+    uint32_t count; /* of spans                                                                     */
     cairn_span spans[CAIRN_SPANS_MAX];
 } cairn_timeline;
 
