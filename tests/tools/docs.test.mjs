@@ -89,6 +89,14 @@ test('docs/ARCHITECTURE.md names every source file, and none that is not there',
     }
 });
 
+test('the code in docs/embedding.md stands in examples/embed.c', () => {
+    const blocks = [...read('docs/embedding.md').matchAll(/```c\n([^]*?)```/g)];
+    assert.ok(blocks.length >= 3);
+    for (const [, block] of blocks) {
+        assert.ok(read('examples/embed.c').includes(block.trimEnd()), block);
+    }
+});
+
 test('a help text and a header are read back whole', () => {
     const help = readHelp('usage: cairn x [options]\n\nSays it.\n\ncache\n  -a, --all               everything\n      --long-name-of-it FILE\n                          in a file,\n                          on two lines\n\nlog\n      --how fast|slow     how\n\n  -h, --help              this text\n\nexample:\n  cairn x\n');
     assert.equal(help.usage, 'cairn x [options]');
