@@ -7,7 +7,7 @@
  * Units    bytes
  * Owner    the plan is the caller's; it owns nothing
  * Thread   the main thread
- * See      docs/operators.md
+ * See      docs/guide-operators.md
  */
 #ifndef CAIRN_CLI_DISK_PLAN_H
 #define CAIRN_CLI_DISK_PLAN_H

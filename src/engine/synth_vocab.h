@@ -46,7 +46,7 @@ typedef struct cairn_synth_vocab {
  * Errors   CAIRN_NOTFOUND, CAIRN_IO  the file can't be opened
  *          CAIRN_CORRUPT  it is not a GGUF file with a byte-pair vocabulary
  *          CAIRN_NOMEM
- * Test     tests/engine/test_synth_vocab.c
+ * Test     tests/engine/test_synth.c
  */
 CAIRN_MUST_CHECK cairn_status cairn_synth_vocab_init(cairn_synth_vocab *ret_vocab, cairn_mem *mem,
                                                      const char *path, const cairn_synth_arch *arch,

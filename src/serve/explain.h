@@ -12,7 +12,7 @@
  * Owner    plain structs
  * Thread   any
  * See      docs/guide-agents.md, src/cli/cmd_explain.c
- * Test     tests/serve/test_explain.c, tests/e2e/explain.test.mjs
+ * Test     tests/e2e/explain.test.mjs
  */
 #ifndef CAIRN_EXPLAIN_H
 #define CAIRN_EXPLAIN_H

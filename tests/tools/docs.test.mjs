@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
@@ -86,6 +87,25 @@ test('docs/ARCHITECTURE.md names every source file, and none that is not there',
     }
     for (const [, place] of text.matchAll(/`([a-z]+\/[\w./-]+)`/g)) {
         assert.ok(/NAME|FAMILY/.test(place) || place.startsWith('build/') || existsSync(`${ROOT}/${place}`), `there is no ${place}`);
+    }
+});
+
+test('the documents and tests that comments in the code name are there', () => {
+    for (const folder of ['include/cairn', 'sim', 'bench', ...readdirSync(`${ROOT}/src`).map((name) => `src/${name}`)]) {
+        for (const file of readdirSync(`${ROOT}/${folder}`).filter((name) => /\.(c|h|cpp)$/.test(name))) {
+            for (const [, place] of read(`${folder}/${file}`).matchAll(/\b((?:docs|tests|examples)\/[\w./-]+\.(?:md|c|mjs))\b/g)) {
+                assert.ok(existsSync(`${ROOT}/${place}`), `${folder}/${file} names ${place}`);
+            }
+        }
+    }
+});
+
+test('links between documents lead to files that are there', () => {
+    const pages = ['README.md', 'traces/README.md', ...readdirSync(`${ROOT}/docs`, { recursive: true }).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
+    for (const page of pages) {
+        for (const [, link] of read(page).matchAll(/\]\(([^)\s#]+)[^)]*\)/g)) {
+            assert.ok(/^https?:/.test(link) || existsSync(join(ROOT, dirname(page), link)), `${page} links to ${link}`);
+        }
     }
 });
 
