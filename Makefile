@@ -2,10 +2,12 @@
 #
 #   make demo MODEL=file.gguf      with your own model
 #   make run  MODEL=file.gguf PORT=8080
+#   make run  GPU=vulkan           on a GPU, with libllama's back end of that kind from npm (or GPU=cuda)
 #   make test TESTS=core           only tests whose names match
 
 MODEL ?=
 PORT ?= 8080
+GPU ?=
 TESTS ?=
 ARGS ?=
 DURATION ?= 600
@@ -15,15 +17,17 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CAIRN_LLAMA ?= $(if $(filter x86_64,$(shell uname -m)),npm,source)
 CONFIGURE = cmake -DCAIRN_LLAMA=$(CAIRN_LLAMA)
 SELECT = $(if $(TESTS),-R '$(TESTS)')
+ON_GPU = $(if $(GPU),dir=$$(tools/gpu $(GPU)) && export CAIRN_LLAMA_LIB_DIR="$$dir" &&)
 
 export MODEL PORT
 
 .DEFAULT_GOAL := help
-.PHONY: help architectures setup setup-build build build-release demo run test bench bench-peers bench-shared results test-asan test-tsan test-agents load test-fresh test-deb install uninstall deb reference format format-check tidy clean screenshots
+.PHONY: help architectures setup setup-build build build-release demo run verify test bench bench-peers bench-shared results test-asan test-tsan test-agents load test-fresh test-deb install uninstall deb reference format format-check tidy clean screenshots
 
 help:
 	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
-	@echo 'make run          start the server and leave it running (MODEL=file.gguf, PORT=8080)'
+	@echo 'make run          start the server and leave it running (MODEL=file.gguf, PORT=8080, GPU=vulkan|cuda)'
+	@echo 'make verify       is what resumes equal to a cold run, on this machine and this model? (MODEL=file.gguf, GPU=vulkan|cuda)'
 	@echo 'make test         build, and run all tests (TESTS=name for some)'
 	@echo 'make setup        install what building and testing need: packages by apt-get, then by npm'
 	@echo 'make build        build for work and tests into build/dev'
@@ -78,10 +82,13 @@ test-deb: deb
 	@tools/test-deb
 
 demo: build-release
-	@tools/demo
+	@$(ON_GPU) tools/demo
 
 run: build-release
-	@tools/run
+	@$(ON_GPU) tools/run
+
+verify: build-release
+	@$(ON_GPU) tools/verify $(ARGS)
 
 test: build
 	@ctest --test-dir build/dev --output-on-failure -j 2 $(SELECT)
@@ -101,7 +108,7 @@ architectures: build-release
 	@tools/architectures
 
 bench: build-release
-	@tools/bench $(ARGS)
+	@$(ON_GPU) tools/bench $(ARGS)
 
 bench-peers: build-release
 	@tools/bench-peers $(ARGS)
