@@ -30,26 +30,34 @@ void cairn_io_discard(cairn_file *file)
     (void)ignored;
 }
 
-cairn_status cairn_io_pread(cairn_file *file, void *bytes, size_t len_bytes, uint64_t offset_bytes,
-                            cairn_error *reterr)
+/* Read len_bytes, or up to the end of the file. */
+static cairn_status read_up_to(cairn_file *file, uint8_t *to, size_t len_bytes, uint64_t offset_bytes,
+                               size_t *ret_done, cairn_error *reterr)
 {
-    uint8_t *to = bytes;
-    size_t done = 0;
-    while (done < len_bytes) {
-        size_t got = 0;
+    size_t done = 0, got = 1;
+    while (done < len_bytes && got > 0) {
         cairn_status status =
             file->io->pread(file, to + done, len_bytes - done, offset_bytes + done, &got, reterr);
         if (status != CAIRN_OK) {
             return status;
         }
         CAIRN_ASSERT(got <= len_bytes - done);
-        if (got == 0) {
-            return cairn_error_set_at(reterr, CAIRN_CORRUPT, offset_bytes + done, "io/pread",
-                                      "the file ends %zu bytes too early", len_bytes - done);
-        }
         done += got;
     }
+    *ret_done = done;
     return CAIRN_OK;
+}
+
+cairn_status cairn_io_pread(cairn_file *file, void *bytes, size_t len_bytes, uint64_t offset_bytes,
+                            cairn_error *reterr)
+{
+    size_t done = 0;
+    cairn_status status = read_up_to(file, bytes, len_bytes, offset_bytes, &done, reterr);
+    if (status == CAIRN_OK && done < len_bytes) {
+        return cairn_error_set_at(reterr, CAIRN_CORRUPT, offset_bytes + done, "io/pread",
+                                  "the file ends %zu bytes too early", len_bytes - done);
+    }
+    return status;
 }
 
 cairn_status cairn_io_pwrite(cairn_file *file, const void *bytes, size_t len_bytes, uint64_t offset_bytes,
@@ -73,23 +81,13 @@ cairn_status cairn_io_pwrite(cairn_file *file, const void *bytes, size_t len_byt
 cairn_status cairn_io_read(cairn_file *file, void *bytes, size_t len_bytes, size_t *ret_bytes,
                            cairn_error *reterr)
 {
-    uint8_t *to = bytes;
     size_t done = 0;
-    while (done < len_bytes) {
-        size_t got = 0;
-        cairn_status status =
-            file->io->pread(file, to + done, len_bytes - done, file->offset_bytes + done, &got, reterr);
-        if (status != CAIRN_OK) {
-            return status;
-        }
-        if (got == 0) {
-            break;
-        }
-        done += got;
+    cairn_status status = read_up_to(file, bytes, len_bytes, file->offset_bytes, &done, reterr);
+    if (status == CAIRN_OK) {
+        file->offset_bytes += done;
+        *ret_bytes = done;
     }
-    file->offset_bytes += done;
-    *ret_bytes = done;
-    return CAIRN_OK;
+    return status;
 }
 
 cairn_status cairn_io_write(cairn_file *file, const void *bytes, size_t len_bytes, cairn_error *reterr)

@@ -84,39 +84,41 @@ static void fill_detail(cairn_error *error, const char *format, va_list args)
     }
 }
 
+/* All of an error but what the system said and the place in the input. errno is left alone. */
+CAIRN_PRINTF(4, 0)
+static void fill(cairn_error *error, cairn_status status, const char *where, const char *format, va_list args)
+{
+    int saved = errno;
+    fill_detail(error, format, args);
+    error->status = status;
+    error->os_errno = 0;
+    error->where = where != NULL ? where : "";
+    error->offset_bytes = CAIRN_OFFSET_NONE;
+    errno = saved;
+}
+
 cairn_status cairn_error_set(cairn_error *reterr, cairn_status status, const char *where, const char *format,
                              ...)
 {
-    if (reterr == NULL) {
-        return status;
+    if (reterr != NULL) {
+        va_list args;
+        va_start(args, format);
+        fill(reterr, status, where, format, args);
+        va_end(args);
     }
-    int saved = errno;
-    va_list args;
-    va_start(args, format);
-    fill_detail(reterr, format, args);
-    va_end(args);
-    reterr->status = status;
-    reterr->os_errno = 0;
-    reterr->where = where != NULL ? where : "";
-    reterr->offset_bytes = CAIRN_OFFSET_NONE;
-    errno = saved;
     return status;
 }
 
 cairn_status cairn_error_set_at(cairn_error *reterr, cairn_status status, uint64_t offset_bytes,
                                 const char *where, const char *format, ...)
 {
-    if (reterr == NULL) {
-        return status;
+    if (reterr != NULL) {
+        va_list args;
+        va_start(args, format);
+        fill(reterr, status, where, format, args);
+        va_end(args);
+        reterr->offset_bytes = offset_bytes;
     }
-    va_list args;
-    va_start(args, format);
-    fill_detail(reterr, format, args);
-    va_end(args);
-    reterr->status = status;
-    reterr->os_errno = 0;
-    reterr->where = where != NULL ? where : "";
-    reterr->offset_bytes = offset_bytes;
     return status;
 }
 
@@ -145,8 +147,9 @@ cairn_status cairn_error_set_os(cairn_error *reterr, int os_errno, const char *w
     }
     va_list args;
     va_start(args, format);
-    fill_detail(reterr, format, args);
+    fill(reterr, status, where, format, args);
     va_end(args);
+    reterr->os_errno = os_errno;
 
     char reason[96];
     if (strerror_r(os_errno, reason, sizeof reason) != 0) {
@@ -158,10 +161,6 @@ cairn_status cairn_error_set_os(cairn_error *reterr, int os_errno, const char *w
     if (len < 0 || (size_t)len >= sizeof reterr->detail - used) {
         trim_cut_character(reterr->detail);
     }
-    reterr->status = status;
-    reterr->os_errno = os_errno;
-    reterr->where = where != NULL ? where : "";
-    reterr->offset_bytes = CAIRN_OFFSET_NONE;
     return status;
 }
 

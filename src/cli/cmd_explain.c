@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/machine.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/term.h"
@@ -132,9 +133,11 @@ static const char *one_line(const char *text, char line[LINE_BYTES])
     return line;
 }
 
-static double percent(uint32_t part, uint32_t whole)
+static void print_share(const char *what, uint32_t part, uint32_t whole)
 {
-    return whole > 0 ? 100.0 * part / whole : 0.0;
+    char count[CAIRN_UNITS_TEXT];
+    cairn_units_print_count(part, count);
+    printf("  %-38s %10s  (%3.0f %%)\n", what, count, whole > 0 ? 100.0 * part / whole : 0.0);
 }
 
 static void print_text(const settings *s, const cairn_explanation *e)
@@ -143,7 +146,10 @@ static void print_text(const settings *s, const cairn_explanation *e)
     const char *bold = color ? "\033[1m" : "", *red = color ? "\033[31m" : "",
                *green = color ? "\033[32m" : "", *dim = color ? "\033[2m" : "", *off = color ? "\033[0m" : "";
     char line[LINE_BYTES];
-    printf("A  %s: %u tokens\nB  %s: %u tokens\n\n", s->a, e->tokens[0], s->b, e->tokens[1]);
+    char counts[2][CAIRN_UNITS_TEXT];
+    cairn_units_print_count(e->tokens[0], counts[0]);
+    cairn_units_print_count(e->tokens[1], counts[1]);
+    printf("A  %s: %s tokens\nB  %s: %s tokens\n\n", s->a, counts[0], s->b, counts[1]);
     if (e->cause == CAIRN_CAUSE_SAME) {
         printf("%sBoth make the same prompt.%s\n\n", bold, off);
     } else {
@@ -161,14 +167,12 @@ static void print_text(const settings *s, const cairn_explanation *e)
         printf("\n");
     }
     uint32_t last = e->extends ? e->tokens[0] : 0;
-    printf("What B reuses when A was read before, of %u tokens:\n", e->tokens[1]);
-    printf("  any cache at best                   %8u  (%3.0f %%)\n", e->tokens[1] - e->least,
-           percent(e->tokens[1] - e->least, e->tokens[1]));
-    printf("  cairn, from a state it took         %8u  (%3.0f %%)\n", e->resume,
-           percent(e->resume, e->tokens[1]));
-    printf("  a cache with A's last state only    %8u  (%3.0f %%)\n", last, percent(last, e->tokens[1]));
-    printf("%sMessages are counted from 0%s. The second line holds for hybrid and recurrent\n"
-           "models with room for all states; models with attention only reach the first.%s\n",
+    printf("Of B's %s tokens, when A was read before:\n", counts[1]);
+    print_share("reused by any cache at best", e->tokens[1] - e->least, e->tokens[1]);
+    print_share("reused by cairn, from a state it took", e->resume, e->tokens[1]);
+    print_share("reused with A's last state only", last, e->tokens[1]);
+    printf("%sMessages are counted from 0%s. The second line is for hybrid and recurrent models, with room\n"
+           "for all states; with attention alone cairn reaches the first.%s\n",
            dim, e->system_apart ? ", which is the system text" : "", off);
 }
 
@@ -230,8 +234,9 @@ static int read_settings(settings *s, int argc, const char **argv)
          .letter = 'm',
          .value = &s->model,
          .arg = "FILE",
-         .help = "a GGUF file: its vocabulary and template are used (without it:\nthose of Qwen3.5, which "
-                 "came with cairn)"},
+         .help =
+             "a GGUF file; only its vocabulary and template are read (without it:\nthose of Qwen3.5, which "
+             "come with cairn)"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "vocab",
          .value = &s->vocab,
@@ -245,29 +250,27 @@ static int read_settings(settings *s, int argc, const char **argv)
         {.kind = CAIRN_OPTION_FLAG,
          .name = "no-thinking",
          .value = &s->no_thinking,
-         .help = "as the server's option: reasoning off where the template can"},
+         .help = "as of `cairn serve`: reasoning off where the template can"},
         {.kind = CAIRN_OPTION_INT,
          .name = "batch",
          .value = &s->batch,
          .arg = "N",
          .min = 32,
          .max = 65536,
-         .help = "the server's batch: states are taken at its multiples, too (512)"},
+         .help = "the server's --batch-size: states are also taken at its multiples\n(512)"},
         {.kind = CAIRN_OPTION_FLAG, .name = "json", .value = &s->json, .help = "print JSON"},
         {.kind = CAIRN_OPTION_WORD,
          .name = "color",
          .value = &s->color,
          .arg = "auto|always|never",
          .words = "auto|always|never",
-         .help = "colours: auto, always or never (auto)"},
+         .help = "colours; auto: on a terminal (auto)"},
     };
     const cairn_option_set set = {
         .usage = "cairn explain [-m FILE] [options] A.json B.json",
-        .about =
-            "Takes the bodies of two requests (chat completions, Messages or Responses) and says where "
-            "their\n"
-            "prompts part, what a cache that has seen A can reuse for B, and which habit of the client is\n"
-            "the cause.",
+        .about = "Takes the bodies of two requests (chat completions, Messages or Responses) and says where\n"
+                 "their prompts part, what a cache that has seen A can reuse for B, and which habit of the\n"
+                 "client is the cause.",
         .options = options,
         .count = sizeof options / sizeof options[0],
         .tail = "example:\n  cairn explain -m model.gguf turn7.json turn8.json\n"};
@@ -278,7 +281,7 @@ static int read_settings(settings *s, int argc, const char **argv)
     if (rest[0] == NULL || rest[1] == NULL || rest[2] != NULL)
         return cairn_term_usage("explain", "two files with the bodies of requests are needed");
     if (s->model != NULL && s->vocab != NULL)
-        return cairn_term_usage("explain", "-m and --vocab are two ways to say the same");
+        return cairn_term_usage("explain", "-m and --vocab can't both be given");
     s->a = rest[0];
     s->b = rest[1];
     return -1;

@@ -79,16 +79,14 @@ static int synth(int argc, const char **argv)
         .options = options,
         .count = sizeof options / sizeof options[0],
         .tail = "example:\n  cairn model synth --arch qwen35 --size tiny -o tiny.gguf\n"};
-    const char *rest[2];
-    int code = cairn_options_take(&set, "model synth", argc, argv, rest, 2);
+    const char *rest[1];
+    int code = cairn_options_take(&set, "model synth", argc, argv, rest, 1);
     if (code >= 0)
         return code;
     if (list) {
         list_choices();
         return 0;
     }
-    if (rest[0] != NULL)
-        return cairn_term_usage("model synth", "unexpected argument; the file is given with -o");
     if (output == NULL)
         return cairn_term_usage("model synth", "the file to write is missing: -o FILE");
     char models[MODELS_DIR_BYTES];

@@ -331,7 +331,7 @@ int cairn_cmd_store(int argc, const char **argv)
          .name = "cache-key",
          .value = &ask.key_file,
          .arg = "FILE",
-         .help = "the key of an encrypted store; verify then decrypts, too"},
+         .help = "the key of an encrypted directory; verify then decrypts, too"},
         {.kind = CAIRN_OPTION_BYTES,
          .name = "max",
          .value = &ask.bytes_max,
@@ -343,22 +343,23 @@ int cairn_cmd_store(int argc, const char **argv)
          .arg = "DAYS",
          .min = 0,
          .max = 100000,
-         .help = "gc: remove files that were made longer ago; 0: no limit (0)"},
+         .help = "gc: remove files older than this; 0: no limit (0)"},
         {.kind = CAIRN_OPTION_FLAG, .name = "all", .value = &ask.all, .help = "rm: everything"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "dry-run",
          .value = &ask.dry_run,
-         .help = "gc, rm: say what would go, and leave it"},
+         .help = "gc, rm: say what would go, remove nothing"},
     };
     const cairn_option_set set = {
         .usage = "cairn store ls|show|tree|verify|gc|rm DIR [NAME...] [options]",
         .about = "Looks into a directory of --cache-disk.\n\n"
-                 "  ls       its files          show    all about some, their bytes checked\n"
-                 "  tree     paths and what stands on them\n"
-                 "  verify   check every byte of every file; 1 when something is damaged\n"
+                 "  ls       list its files\n"
+                 "  show     all about some of them, their bytes checked\n"
+                 "  tree     paths, and the rows and states on them\n"
+                 "  verify   check every byte of every file; ends with 1 if something is damaged\n"
                  "  gc       remove leftovers, damaged files, and what --max and --older say\n"
-                 "  rm       remove files by name, one namespace, or --all\n\n"
-                 "Only gc and rm change anything. A server that runs on the directory notices by itself.",
+                 "  rm       remove files by name, a namespace, or --all\n\n"
+                 "Only gc and rm change anything. A server that uses the directory notices by itself.",
         .options = options,
         .count = sizeof options / sizeof options[0],
         .tail = "examples:\n"

@@ -149,9 +149,8 @@ static void show_cache(const json_t *cache)
         cairn_units_print_count(number(since, "requests"), asked);
         cairn_units_print_count(prompt, tokens);
         cairn_units_print_count(number(held, "states"), states);
-        printf(
-            "since start %s requests; %.0f %% of %s prompt tokens were not read again; %s checkpoints held\n",
-            asked, 100.0 * (double)(prompt - read) / (double)prompt, tokens, states);
+        printf("since start %s requests; %.0f%% of %s prompt tokens reused; %s checkpoints held\n", asked,
+               100.0 * (double)(prompt - read) / (double)prompt, tokens, states);
     }
 }
 
@@ -282,28 +281,27 @@ int cairn_cmd_top(int argc, const char **argv)
          .name = "api-key",
          .value = &s.key,
          .arg = "KEY",
-         .help = "for servers that ask for one; better in the variable, which other\npeople on the machine "
-                 "can't see"},
+         .help =
+             "for servers that ask for one. Better as CAIRN_API_KEY, which other\nusers of the machine can't "
+             "see"},
         {.kind = CAIRN_OPTION_INT,
          .name = "interval",
          .value = &s.interval,
          .arg = "SECONDS",
          .min = 1,
          .max = 3600,
-         .help = "between two looks (1)"},
-        {.kind = CAIRN_OPTION_FLAG, .name = "once", .value = &s.once, .help = "look once, print and end"},
+         .help = "time between updates (1)"},
+        {.kind = CAIRN_OPTION_FLAG, .name = "once", .value = &s.once, .help = "print once and end"},
     };
     const cairn_option_set set = {
         .usage = "cairn top [options]",
-        .about = "Shows slots, tiers and the last requests of a running server. q or Ctrl-C ends it.",
+        .about = "Shows the slots, tiers and last requests of a running server. q or Ctrl-C ends it.",
         .options = options,
         .count = sizeof options / sizeof options[0]};
-    const char *rest[2];
-    int code = cairn_options_take(&set, "top", argc, argv, rest, 2);
+    const char *rest[1];
+    int code = cairn_options_take(&set, "top", argc, argv, rest, 1);
     if (code >= 0)
         return code;
-    if (rest[0] != NULL)
-        return cairn_term_usage("top", "unexpected argument");
     if (!s.once && isatty(STDOUT_FILENO) == 1)
         return watch(&s);
     char problem[256] = "";

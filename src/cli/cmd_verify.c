@@ -143,15 +143,15 @@ static int read_settings(settings *s, int argc, const char **argv)
          .arg = "N",
          .min = 1,
          .max = 256,
-         .help = "tokens written and compared behind each prompt (4)"},
+         .help = "tokens written and compared after each prompt (4)"},
         {.kind = CAIRN_OPTION_INT,
          .name = "history",
          .value = &s->history,
          .arg = "N",
          .min = 0,
          .max = 1000000,
-         .help = "instead: N requests of a random history (edits, branches, eviction,\ncancels, other slots "
-                 "busy), exact ones compared with cold runs (0)"},
+         .help = "instead: a random history of N requests (edits, branches, eviction,\ncancels, other slots "
+                 "busy); exact ones are compared with cold runs (0)"},
         {.kind = CAIRN_OPTION_INT,
          .name = "seed",
          .value = &s->seed,
@@ -163,11 +163,11 @@ static int read_settings(settings *s, int argc, const char **argv)
          .name = "matrix",
          .value = &s->matrix,
          .help = "instead: shorter comparisons with many settings: number formats of\nK/V, flash attention, "
-                 "batch sizes, full-size windows, prompts that\nend around a batch's edge"},
+                 "batch sizes, full-size windows, prompts that\nend near a batch's edge"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "require-exact",
          .value = &s->require_exact,
-         .help = "fail also where the engine itself says that it can't be exact"},
+         .help = "also fail where the engine itself says that it can't be exact"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "json",
          .value = &s->json,
@@ -182,19 +182,19 @@ static int read_settings(settings *s, int argc, const char **argv)
         .usage = "cairn verify -m FILE [options]",
         .about =
             "Compares the logits of resumed conversations with those of cold runs, on this machine and\n"
-            "with this model. Where the engine claims to be exact all of them must be equal bit for bit;\n"
-            "else, and in fast mode, the largest difference and the divergence (KL, in nats) are printed\n"
-            "beside the noise floor: a cold run against a cold run with other batches. As a control, the\n"
-            "state of other tokens is put back on purpose: that must change the logits. Ends with 1 if\n"
-            "something that claims to be exact is not, or the control does not differ.",
+            "with this model. If the engine claims to be exact, all of them must be equal bit for bit.\n"
+            "If not, and in fast mode, it prints the largest difference and the divergence (KL, in nats)\n"
+            "beside the noise floor: a cold run against a cold run with other batches. As a control it\n"
+            "puts the state of other tokens back on purpose: that must change the logits. Ends with 1 if\n"
+            "something that claims to be exact is not, or if the control makes no difference.",
         .options = options,
         .count = sizeof options / sizeof options[0]};
-    const char *rest[2];
-    int code = cairn_options_take(&set, "verify", argc, argv, rest, 2);
+    const char *rest[1];
+    int code = cairn_options_take(&set, "verify", argc, argv, rest, 1);
     if (code >= 0)
         return code;
-    if (rest[0] != NULL || s->model == NULL)
-        return cairn_term_usage("verify", "the model is given with -m FILE");
+    if (s->model == NULL)
+        return cairn_term_usage("verify", "the model is missing: -m FILE");
     return -1;
 }
 

@@ -15,21 +15,22 @@ static const struct command {
     const char *about;
 } commands[] = {
     {"serve", cairn_cmd_serve, "serve a model over HTTP (OpenAI's, Anthropic's and llama.cpp's API)"},
-    {"verify", cairn_cmd_verify, "prove on this machine that resuming gives what reading gives"},
+    {"verify", cairn_cmd_verify, "prove on this machine that resuming gives what reading would"},
     {"explain", cairn_cmd_explain, "where two requests part, what a cache can reuse, and why not more"},
     {"top", cairn_cmd_top, "watch a running server in a terminal"},
     {"model", cairn_cmd_model, "make small models with random weights, to try and to test"},
-    {"store", cairn_cmd_store, "look into a directory of saved conversations; verify or clean it"},
+    {"store", cairn_cmd_store, "look into the directory of saved conversations; verify or clean it"},
     {"simulate", cairn_cmd_simulate, "replay traffic under several caching rules and budgets"},
     {"version", cairn_cmd_version, "name this build and its libllama"},
 };
 
 static void print_help(FILE *out)
 {
-    fprintf(out,
-            "usage: cairn <command> [options]\n\n"
-            "cairn serves language models. A conversation whose history was edited is resumed from where it\n"
-            "diverged, not read again; also with hybrid and recurrent models.\n\ncommands:\n");
+    fprintf(
+        out,
+        "usage: cairn <command> [options]\n\n"
+        "cairn serves language models. It resumes an edited conversation from where it was changed, instead\n"
+        "of reading it again; also with hybrid and recurrent models.\n\ncommands:\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
     fprintf(out, "\n`cairn <command> --help` says more. To begin:\n\n"
@@ -49,11 +50,10 @@ static const struct command *find(const char *name)
 
 static int no_command(const char *name)
 {
-    char problem[160];
-    (void)snprintf(problem, sizeof problem,
-                   "there is no command \"%.60s\"; there are serve, verify, explain, top, model, store, "
-                   "simulate, version",
-                   name);
+    char problem[256];
+    size_t n = (size_t)snprintf(problem, sizeof problem, "there is no command \"%.60s\"; there are", name);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0] && n < sizeof problem; i++)
+        n += (size_t)snprintf(problem + n, sizeof problem - n, "%s %s", i > 0 ? "," : "", commands[i].name);
     return cairn_term_usage("", problem);
 }
 

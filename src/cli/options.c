@@ -123,7 +123,7 @@ static cairn_options_result take_rest(poptContext context, int argc, const char 
     const char *item;
     while ((item = poptGetArg(context)) != NULL) {
         if (n + 1 >= rest_max) {
-            (void)snprintf(problem, 256, "%.100s is one argument too many", item);
+            (void)snprintf(problem, 256, "unexpected argument \"%.100s\"", item);
             return CAIRN_OPTIONS_WRONG;
         }
         /* popt's copy dies with its context; the same text is in argv. */

@@ -48,14 +48,14 @@ typedef struct cairn_option_set {
 typedef enum cairn_options_result {
     CAIRN_OPTIONS_OK = 0,
     CAIRN_OPTIONS_HELP, /* --help was given                                                           */
-    CAIRN_OPTIONS_WRONG /* see problem                                                              */
+    CAIRN_OPTIONS_WRONG /* see problem                                                                */
 } cairn_options_result;
 
 /*
  * Read the environment, then argv[1..argc).
  *
- *   rest     [out]  NULL-terminated list of arguments that are no options; borrowed from a static list of
- *                   CAIRN_OPTIONS_REST_MAX
+ *   rest     [out]  const char *[rest_max]: the arguments that are no options, borrowed from argv, then NULL. More than
+ *                   rest_max - 1 of them are a mistake
  *   problem  [out]  char[256]
  */
 cairn_options_result cairn_options_read(const cairn_option_set *set, int argc, const char **argv,

@@ -85,7 +85,7 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .arg = "N",
          .min = 0,
          .max = 1024,
-         .help = "the same while prompts are read; 0: as --threads (0)"},
+         .help = "threads while prompts are read; 0: as --threads (0)"},
         {.kind = CAIRN_OPTION_INT,
          .name = "gpu-layers",
          .value = &s->gpu_layers,
@@ -104,7 +104,7 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
         {.kind = CAIRN_OPTION_FLAG,
          .name = "force",
          .value = &s->force,
-         .help = "start although the estimate says that memory won't do"},
+         .help = "start even if the estimate says that memory is too small"},
         {.kind = CAIRN_OPTION_HEAD, .name = "cache"},
         {.kind = CAIRN_OPTION_BYTES,
          .name = "cache-ram",
@@ -120,9 +120,9 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "cache-disk",
          .value = &s->cache_disk,
          .arg = "DIR[:SIZE]",
-         .help =
-             "where conversations outlive a restart, and how much it may hold\n(the user's cache directory, "
-             "20 GiB or 10% of the free space,\nwhichever is less)"},
+         .help = "where conversations survive a restart, and how much it may hold (the\nuser's cache "
+                 "directory, 20 "
+                 "GiB or 10% of the free space,\nwhichever is less)"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "no-cache-disk",
          .value = &s->no_cache_disk,
@@ -131,7 +131,7 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "cache-disk-daily",
          .value = &s->cache_disk_daily,
          .arg = "SIZE",
-         .help = "bytes written to disk in a day at most; 0: five times the size,\nat least 64 GiB (0)"},
+         .help = "most bytes written to disk in a day; 0: five times the size,\nat least 64 GiB (0)"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "cache-key",
          .value = &s->cache_key,
@@ -142,55 +142,54 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .value = &s->cache_shared,
          .arg = "URL",
          .help =
-             "a store that several servers share, so that each resumes what another\nhas read: redis://HOST, "
+             "a store that several servers share, so that each resumes what others\nhave read: redis://HOST, "
              "http(s)://HOST/PATH, s3://BUCKET, file:///DIR"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "cache-shared-key",
          .value = &s->cache_shared_key,
          .arg = "FILE",
-         .help =
-             "the secret of all servers of that store, as --cache-key; where only\nthat is given, it follows "
-             "from it"},
+         .help = "the secret that all servers of that store have, in a file like that of\n--cache-key, from "
+                 "which "
+                 "it is derived if only that is given"},
         {.kind = CAIRN_OPTION_INT,
          .name = "cache-shared-ttl",
          .value = &s->cache_shared_ttl,
          .arg = "SECONDS",
          .min = 60,
          .max = 365 * 86400,
-         .help = "how long what is shared is good for (86400)"},
+         .help = "how long what is shared is kept (86400)"},
         {.kind = CAIRN_OPTION_INT,
          .name = "cache-shared-deadline",
          .value = &s->cache_shared_deadline,
          .arg = "MS",
          .min = 1,
          .max = 60000,
-         .help = "how long a request waits for the store's answer; then it reads (250)"},
+         .help = "how long a request waits for the store's answer before it reads (250)"},
         {.kind = CAIRN_OPTION_BYTES,
          .name = "cache-shared-max",
          .value = &s->cache_shared_max,
          .arg = "SIZE",
-         .help = "file:// only: what the whole directory may hold; 0: 20G (0)"},
+         .help = "file:// only: how much the whole directory may hold; 0: 20G (0)"},
         {.kind = CAIRN_OPTION_INT,
          .name = "flush",
          .value = &s->flush,
          .arg = "SECONDS",
          .min = 0,
          .max = 86400,
-         .help =
-             "how long what is not yet on disk may be written after SIGTERM,\nonce requests have ended (5)"},
+         .help = "after SIGTERM, once requests have ended: how long to write what is\nnot on disk yet (5)"},
         {.kind = CAIRN_OPTION_WORD,
          .name = "resume",
          .value = &s->resume,
          .arg = "fast|exact",
          .words = "fast|exact",
-         .help = "exact: answers are bit for bit those of a cold server;\nfast: also states from written "
-                 "answers may serve (fast)"},
+         .help = "exact: answers are bit for bit those of a server just started;\nfast: states from written "
+                 "answers may serve, too (fast)"},
         {.kind = CAIRN_OPTION_BYTES,
          .name = "answers-max",
          .value = &s->answers_max,
          .arg = "SIZE",
-         .help = "memory for answers, so that one that a client sends back in\nother words is known; 0: off "
-                 "(64M)"},
+         .help =
+             "memory for answers, to recognise those that clients send back in\nother words; 0: off (64M)"},
         {.kind = CAIRN_OPTION_HEAD, .name = "server"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "host",
@@ -204,7 +203,7 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .arg = "PORT",
          .min = 0,
          .max = 65535,
-         .help = "port to listen on; 0: a free one, which is printed (8080)"},
+         .help = "port to listen on; 0: any free one, which is printed (8080)"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "port-file",
          .value = &s->port_file,
@@ -230,13 +229,12 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .arg = "SECONDS",
          .min = 0,
          .max = 86400,
-         .help = "a request that takes longer, waiting included, is ended with 504;\n0: however long it "
-                 "takes (0)"},
+         .help = "end a request that takes longer, waiting included, with 504;\n0: never (0)"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "api-key-file",
          .value = &s->api_key_file,
          .arg = "FILE",
-         .help = "ask for an API key; one a line. Keys share nothing"},
+         .help = "require an API key; the file has one per line. Keys share nothing"},
         {.kind = CAIRN_OPTION_BYTES,
          .name = "body-max",
          .value = &s->body_max,
@@ -262,7 +260,7 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .arg = "SECONDS",
          .min = 0,
          .max = 86400,
-         .help = "how long running requests may finish after SIGTERM (10)"},
+         .help = "how long running requests may go on after SIGTERM (10)"},
         {.kind = CAIRN_OPTION_HEAD, .name = "chat template"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "chat-template-file",
@@ -281,7 +279,7 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
         {.kind = CAIRN_OPTION_FLAG,
          .name = "normalize",
          .value = &s->normalize,
-         .help = "keep known volatile lines (Claude Code's billing line, clocks)\n"
+         .help = "keep known volatile lines (clocks, Claude Code's billing line)\n"
                  "out of the prompt's head: docs/api.md says which"},
         {.kind = CAIRN_OPTION_HEAD, .name = "log"},
         {.kind = CAIRN_OPTION_FLAG,
@@ -292,16 +290,16 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "trace",
          .value = &s->trace,
          .arg = "FILE",
-         .help = "record requests (tokens, no texts) for `cairn simulate FILE`"},
+         .help = "record requests (tokens, no text) for `cairn simulate FILE`"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "trace-private",
          .value = &s->trace_private,
-         .help = "record salted names in place of tokens: such a file can be given away"},
+         .help = "record salted names in place of tokens: such a file can be passed on"},
         {.kind = CAIRN_OPTION_BYTES,
          .name = "trace-max",
          .value = &s->trace_max,
          .arg = "SIZE",
-         .help = "how large FILE and the one before, FILE.1, may be together (1G)"},
+         .help = "how large FILE and its predecessor FILE.1 may be together (1G)"},
         {.kind = CAIRN_OPTION_FLAG,
          .name = "verbose",
          .letter = 'v',
@@ -318,14 +316,13 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "script",
          .value = &s->script,
          .arg = "FILE",
-         .help =
-             "for tests: answers come from this file, all else is real;\ndocs/script.md says how it looks"},
+         .help = "for tests: answers come from this file, everything else is real\n(docs/script.md)"},
     };
     const cairn_option_set set = {
         .usage = "cairn serve -m FILE [options]",
         .about =
-            "Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's API. Prompts that share\n"
-            "their beginning with something seen before are resumed from there, not read again.",
+            "Serves a model over HTTP with OpenAI's, Anthropic's and llama.cpp's APIs. A prompt that begins\n"
+            "like something seen before is resumed from there, not read again.",
         .options = options,
         .count = sizeof options / sizeof options[0],
         .tail = "examples:\n"

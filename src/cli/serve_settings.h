@@ -24,8 +24,8 @@ typedef struct cairn_serve_settings {
         drain, flush, request_timeout;
     uint64_t cache_ram, cache_disk_daily, answers_max, body_max, trace_max;
     int resume, log_format, flash;
-    bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_repack, swa_full, no_thinking, normalize, no_excerpts, force,
-        trace_private;
+    bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_repack, swa_full, no_thinking, normalize,
+        no_excerpts, force, trace_private;
 } cairn_serve_settings;
 
 /* Defaults, then the environment, then argv. Gives -1 to go on, else the exit code (help, or a mistake told). */

@@ -1,11 +1,12 @@
 /* The vocabulary and metadata of a model, over libllama's own calls. Nothing here keeps state. */
 #include "engine/llama_vocab.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "llama.h"
 
-enum { TEXT_BYTES_MAX = 1 << 30 };
+enum { TEXT_BYTES_MAX = 1 << 30, DESCRIPTION_BYTES = 256 };
 
 static const struct llama_vocab *words(const cairn_llama_vocab *vocab)
 {
@@ -133,8 +134,18 @@ const char *cairn_llama_chat_template(const cairn_llama_vocab *vocab, const char
 
 const char *cairn_llama_describe(const cairn_llama_vocab *vocab, char *text, size_t room)
 {
-    if (room > 0 && llama_model_desc(vocab->model, text, room) < 0)
-        text[0] = '\0';
+    static const char unknown[] = " ?B"; /* libllama names the sizes of published models only */
+    char whole[DESCRIPTION_BYTES] = "";
+    if (llama_model_desc(vocab->model, whole, sizeof whole) < 0)
+        whole[0] = '\0';
+    const char *size = strstr(whole, unknown);
+    double parameters = (double)llama_model_n_params(vocab->model);
+    if (size == NULL)
+        (void)snprintf(text, room, "%s", whole);
+    else
+        (void)snprintf(text, room, "%.*s %.1f%s%s", (int)(size - whole), whole,
+                       parameters >= 1e9 ? parameters * 1e-9 : parameters * 1e-6,
+                       parameters >= 1e9 ? "B" : "M", size + sizeof unknown - 1);
     return text;
 }
 

@@ -85,7 +85,7 @@ bool cairn_llama_adds_eos(const cairn_llama_vocab *vocab);
 /* The chat template in the model file; NULL when it has none. `name`: NULL for the usual one. */
 const char *cairn_llama_chat_template(const cairn_llama_vocab *vocab, const char *name);
 
-/* "qwen35 0.8B Q8_0"; cut to room. Gives text. */
+/* "qwen35 0.8B Q8_0", "qwen35 66.0M Q8_0": architecture, parameters, type of the weights; cut to room. Gives text. */
 const char *cairn_llama_describe(const cairn_llama_vocab *vocab, char *text, size_t room);
 
 /* The model file's value of a key ("general.name") as text, cut to room. false: no such key. */

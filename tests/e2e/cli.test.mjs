@@ -43,7 +43,7 @@ test('the version names the libllama build', async () => {
 
 test('wrong calls end with 2 and point to help', async () => {
     await fails([], 2, /command is missing/);
-    await fails(['sing'], 2, /no command "sing"/);
+    await fails(['sing'], 2, /no command "sing"; there are serve, .*simulate, version\n/);
     await fails(['serve'], 2, /model is missing: -m FILE[^]*--help/);
     await fails(['serve', '-m', MODEL, '--port', '99999'], 2, /--port 99999/);
     await fails(['serve', '-m', MODEL, '--port'], 2, /--port/);
@@ -55,6 +55,9 @@ test('wrong calls end with 2 and point to help', async () => {
     await fails(['model', 'synth'], 2, /-o FILE/);
     await fails(['model', 'synth', '--arch', 'nothing', '-o', `${folder}/x.gguf`], 2, /nothing/);
     await fails(['verify'], 2, /-m FILE/);
+    for (const args of [['verify', '-m', MODEL], ['top'], ['model', 'synth', '-o', `${folder}/x.gguf`]]) {
+        await fails([...args, 'extra'], 2, /unexpected argument "extra"[^]*--help/);
+    }
 });
 
 test('model files that can not be used are told from each other', async () => {

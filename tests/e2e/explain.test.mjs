@@ -153,7 +153,7 @@ test('top shows slots, tiers and requests, and says when nobody answers', async 
         assert.equal(end.code, 0, end.err);
         assert.match(end.out, /slot 0 +\[\.+\] free\nslot 1/);
         assert.match(end.out, /memory +\[[#.]+\] .* of 128 MiB/);
-        assert.match(end.out, /% of [\d,]+ prompt tokens were not read again/);
+        assert.match(end.out, /% of [\d,]+ prompt tokens reused/);
         assert.match(end.out, /request +prompt +reused +read/);
         assert.equal(end.out.match(/^ +\d+ .* (none|slot|ram) /gm).length, 2);
     } finally {

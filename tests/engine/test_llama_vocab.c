@@ -134,6 +134,8 @@ static void the_file_says_what_it_is(void **unused)
     assert_true(facts.parameters > 0 && facts.layers > 0 && facts.train_tokens > 0);
     assert_int_equal(facts.window_tokens, 0);
     assert_non_null(strstr(cairn_llama_describe(&vocab, text, sizeof text), "qwen35"));
+    assert_null(strchr(text, '?')); /* a size that no published model has is counted */
+    assert_non_null(strchr(text, 'M'));
     assert_true(cairn_llama_meta(&vocab, "general.architecture", text, sizeof text));
     assert_string_equal(text, "qwen35");
     assert_false(cairn_llama_meta(&vocab, "no.such.key", text, sizeof text));
