@@ -109,6 +109,14 @@ test('links between documents lead to files that are there', () => {
     }
 });
 
+test('THIRD_PARTY_NOTICES.md has every npm package with the version that is installed', () => {
+    const { dependencies, devDependencies } = JSON.parse(read('package.json'));
+    const rows = read('THIRD_PARTY_NOTICES.md').split('\n').filter((line) => line.startsWith('| '));
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+        assert.ok(rows.some((row) => row.split('|')[1].toLowerCase().includes(name.toLowerCase()) && row.split('|')[1].includes(version)), `${name} ${version}`);
+    }
+});
+
 test('the code in docs/embedding.md stands in examples/embed.c', () => {
     const blocks = [...read('docs/embedding.md').matchAll(/```c\n([^]*?)```/g)];
     assert.ok(blocks.length >= 3);

@@ -86,10 +86,11 @@ test('numbers and reasons are in plain words', () => {
     assert.equal(bytes(3 * 1024 ** 3), '3.0 GiB');
     assert.equal(duration(0.2), 'less than 1 ms');
     assert.equal(duration(12345), '12 s');
-    assert.equal(headline(record({})), '60 of 100 tokens not read again, 40 read');
+    assert.equal(headline(record({})), 'Reused 60 of 100 tokens, read 40');
     assert.match(why(record({ reason: { word: 'evicted', text: 'the nearer state was dropped', position: 80, bytes: 5 } })), /^The nearer state was dropped \(the state after 80 tokens\)\.$/);
     const never = { word: 'never-taken', text: 'no state was saved nearer', position: 70, bytes: 0 };
     assert.equal(why(record({ reason: never })), 'Resumed 10 tokens before the change; no state was saved nearer.');
+    assert.equal(why(record({ reused: 20, read: 80, reason: never })), 'Resumed 50 tokens before the change; no state was saved nearer.');
     assert.match(why(record({ reused: 0, read: 100, least: 97, divergence: { position: 3 }, reason: never })), /^A new conversation/);
 });
 

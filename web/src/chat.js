@@ -132,8 +132,8 @@ export function Chat({ model }) {
     };
     return html`<section id="chat" aria-labelledby="chat-head">
         <div class="row"><h2 id="chat-head">Try it</h2><span class="end small quiet">${model}</span></div>
-        ${path.length === 0 ? html`<p class="quiet">Write a message, then edit it or ask for another answer: the bar below each answer shows how little is read again.
-            <button class="plain" onClick=${example}>Fill in an example</button></p>` : null}
+        ${path.length === 0 ? html`<p class="quiet">Write a message, then edit it or ask for another answer. The bar under each answer shows how much of the prompt was read.</p>
+            <p><button onClick=${example}>Fill in an example</button></p>` : null}
         <div class="messages" aria-live="off">${path.map((node) => html`<${Message} key=${node.id} node=${node} busy=${busy} on=${on} />`)}</div>
         <label for="draft">Message</label>
         <textarea id="draft" value=${draft} onInput=${(event) => setDraft(event.target.value)}
@@ -146,7 +146,7 @@ export function Chat({ model }) {
         <div class="row"><button class="main" id="send" disabled=${busy || draft.trim() === ''} onClick=${send}>Send</button>
             ${busy ? html`<button onClick=${() => control.current?.abort()}>Stop</button>` : null}
             <span class="end"><label><input type="checkbox" checked=${thinking} onChange=${(event) => setThinking(event.target.checked)} /> Reasoning</label>
-                <label for="length">Tokens at most </label><input id="length" type="number" min="1" max="100000" style="width:6rem" value=${length} onInput=${(event) => setLength(event.target.value)} /></span></div>
+                <label for="length">Most tokens </label><input id="length" type="number" min="1" max="100000" style="width:6rem" value=${length} onInput=${(event) => setLength(event.target.value)} /></span></div>
         ${path.length > 0 && !busy ? html`<p><button class="plain" onClick=${() => {
             root.current = newConversation();
             show();

@@ -88,7 +88,7 @@ function draw(canvas, picture, height, chosen) {
 
 function about(rect) {
     if (!rect) {
-        return 'Each block is a piece of a prompt that was seen: to the right it goes on, below another branch. Point at one, or use the arrow keys; Enter shows only what follows it, Escape shows all.';
+        return 'Each block is a piece of a prompt that was seen. It goes on to the right; other branches are below. Point at a block or use the arrow keys; Enter shows only what follows it, Escape shows all.';
     }
     const { node, tier } = rect;
     const where = { slot: `live in a slot${node.slot !== undefined ? ` (slot ${node.slot} ends here)` : ''}`, ram: 'in memory', disk: 'on disk', known: 'known, but nothing of it is kept' }[tier];
@@ -202,6 +202,6 @@ export function Icicle({ cache, scheme }) {
                 onPointerMove=${(event) => setChosen(point(event)?.node.name ?? null)} onClick=${(event) => setTop(point(event)?.node.name ?? null)} onKeyDown=${onKey}></canvas>
             <p class="about small quiet" id="paths-about" aria-live="polite">${about(rect)}</p>
         </div>
-        ${picture.rects.length === 0 ? html`<p class="quiet">${onDisk ? 'Nothing of this model is on disk yet; it is written when there is time.' : 'Nothing is known yet. Send a message below, or point a client at this server.'}</p>` : null}
+        ${picture.rects.length === 0 ? html`<p class="quiet">${onDisk ? 'Nothing of this model is on disk yet. It is written behind the requests.' : 'Nothing is known yet. Send a message below, or point a client at this server.'}</p>` : null}
     </section>`;
 }

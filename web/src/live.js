@@ -22,7 +22,7 @@ function Slot({ number, work, limit }) {
     const text = reading ? `reading ${count(work.done)} of ${some(work.prompt_tokens, 'token')}` : `writing, ${some(work.answer_tokens, 'token')}`;
     const of = reading ? Math.max(1, work.prompt_tokens) : limit;
     const width = (n) => `width:${Math.min(100, (100 * n) / of)}%`;
-    return html`<div class="pair num"><span>Slot ${number} · request ${work.request}</span><span>${text}, ${speed.toFixed(speed < 10 ? 1 : 0)} a second</span>
+    return html`<div class="pair num"><span>Slot ${number} · request ${work.request}</span><span>${text}, ${speed.toFixed(speed < 10 ? 1 : 0)} per second</span>
         <span class="bar thin" role="img" aria-label=${text}><span class="c-slot" style=${width(work.reused)}></span><span class="c-least" style=${width(work.done - work.reused)}></span>
             ${reading ? null : html`<span class="c-ram" style=${width(work.answer_tokens)}></span>`}</span></div>`;
 }
@@ -92,7 +92,7 @@ export function Series({ samples, scheme }) {
     const times = samples.map((one) => one.time);
     const pick = (name) => samples.map((one) => one[name]);
     return html`<section id="series" aria-labelledby="series-head"><h2 id="series-head">The last ${SAMPLES_MAX / 60} minutes</h2><div class="charts">
-        <${Chart} title="Tokens a second" format=${(n) => count(n)} scheme=${scheme} data=${[times, pick('read'), pick('written')]}
+        <${Chart} title="Tokens per second" format=${(n) => count(n)} scheme=${scheme} data=${[times, pick('read'), pick('written')]}
             series=${[{ label: 'read', color: 'least' }, { label: 'written', color: 'ram' }]} />
         <${Chart} title="Memory" format=${(n) => bytes(n)} scheme=${scheme} data=${[times, pick('memory')]} series=${[{ label: 'used', color: 'slot' }]} />
     </div></section>`;

@@ -123,11 +123,11 @@ function Page() {
     return html`<a class="skip" href="#chat">To the conversation</a>
         <header><h1>cairn</h1><span>${hello?.model ?? ''}</span>
             <span class="small quiet" role="status"><span class=${`dot${link === 'on' ? '' : ' off'}`}></span>${{ on: 'connected', off: 'not connected; trying again', key: 'this server asks for an API key' }[link]}</span>
-            ${saved !== null ? html`<span class="small quiet num">${saved.toFixed(0)} % of ${count(state.tokens.prompt)} prompt tokens were not read again</span>` : null}
+            ${saved !== null ? html`<span class="small quiet num">${saved.toFixed(0)}% of ${count(state.tokens.prompt)} prompt tokens reused</span>` : null}
             <span class="end">${hello?.keyed || locked ? html`<${Key} asked=${locked} onKey=${() => setKeyCount((n) => n + 1)} />` : null}<span class="small quiet">${hello ? `version ${hello.version}` : ''}</span></span>
         </header>
         <main>
-            ${locked ? html`<section class="wide"><p>Give an API key above to see its requests and to write with the model. Each key sees its own requests and paths only.</p></section>` : html`
+            ${locked ? html`<section class="wide"><p>Give an API key above to see its requests and to use the model. Each key sees only its own requests and paths.</p></section>` : html`
             <${Icicle} cache=${cache} scheme=${scheme} />
             <div class="column"><${Chat} model=${hello?.model ?? ''} /><${Slots} hello=${hello} state=${state} /><${Tiers} state=${state} cache=${cache} /></div>
             <div class="column"><${Requests} list=${requests} /><${Series} samples=${samples} scheme=${scheme} /></div>`}

@@ -24,7 +24,7 @@ export function Legend() {
 function Sides({ excerpt }) {
     const side = (name, title, text) => html`<div class=${name}><b>${title}</b><pre>${excerpt.before}<mark>${text}</mark></pre></div>`;
     return html`<h3>Where it parts from what was known (token ${count(excerpt.position)})</h3>
-        <div class="sides">${side('known', 'A known conversation goes on', excerpt.known)}${side('given', 'This request goes on', excerpt.given)}</div>`;
+        <div class="sides">${side('known', 'What was known goes on', excerpt.known)}${side('given', 'This request goes on', excerpt.given)}</div>`;
 }
 
 function Detail({ item }) {
@@ -32,7 +32,7 @@ function Detail({ item }) {
     const t = item.timings;
     const { help } = r.reason;
     const rows = [
-        ['Prompt', `${some(r.prompt_tokens, 'token')}; ${count(r.reused)} not read again, ${count(r.read)} read; any cache must read ${count(r.least)}`],
+        ['Prompt', `${some(r.prompt_tokens, 'token')}: ${count(r.reused)} reused, ${count(r.read)} read (any cache must read ${count(r.least)})`],
         ['Served from', `${tierName(r.tier)}${r.reused > 0 && r.tier !== 'none' ? `; the state was ${duration(r.state_age_ms)} old` : ''}`],
         ['Parted at', r.divergence.position < r.prompt_tokens ? `token ${count(r.divergence.position)}, ${r.divergence.role === 'none' ? 'in the opening text' : `message ${r.divergence.message} (${r.divergence.role})`}` : 'nowhere: all of it was known'],
         ['Times', `read ${duration(r.times.read_ms)}, restored ${duration(r.times.restore_ms)}, saved ${duration(r.times.save_ms)}`],
@@ -40,7 +40,6 @@ function Detail({ item }) {
         ['Checkpoints', `${count(r.states_taken)} taken, ${count(r.states_skipped)} skipped; ${bytes(r.moved_bytes)} moved`],
     ];
     return html`<div class="detail">
-        <p><b>${why(r)}</b></p>
         ${r.hint ? html`<p class="hint">${r.hint}</p>` : null}
         ${help ? html`<p>${help}</p>` : null}
         ${r.excerpt ? html`<${Sides} excerpt=${r.excerpt} />` : null}

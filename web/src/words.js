@@ -48,9 +48,9 @@ const FAMILIAR_TOKENS = 32;
 export function headline(record) {
     const { reused, read, prompt_tokens: all } = record;
     if (reused === 0) {
-        return `all ${some(all, 'token')} read`;
+        return `Read all ${some(all, 'token')}`;
     }
-    return `${count(reused)} of ${some(all, 'token')} not read again, ${count(read)} read`;
+    return `Reused ${count(reused)} of ${some(all, 'token')}, read ${count(read)}`;
 }
 
 // Why not more, as a sentence.
@@ -58,12 +58,12 @@ export function why(record) {
     const { reason } = record;
     const beyond = record.read - record.least;
     if (reason.word === 'none') {
-        return beyond > 0 ? 'Resumed at the nearest state; what lies between it and the change was read.' : 'Resumed as far as any cache could.';
+        return beyond > 0 ? 'Resumed at the nearest state, and read what lies between it and the change.' : 'Resumed as far as any cache could.';
     }
     if (record.divergence.position < FAMILIAR_TOKENS) {
-        return record.reused === 0 && record.read > FAMILIAR_TOKENS ? 'A new conversation: next to nothing of it was known.' : 'Next to nothing of it was known.';
+        return record.reused === 0 && record.read > FAMILIAR_TOKENS ? 'A new conversation: almost nothing of it was known.' : 'Almost nothing of it was known.';
     }
-    if (reason.word === 'never-taken' && record.reused > 0 && beyond <= FAMILIAR_TOKENS) {
+    if (reason.word === 'never-taken' && record.reused > 0) {
         return `Resumed ${some(beyond, 'token')} before the change; no state was saved nearer.`;
     }
     const text = `${reason.text[0].toUpperCase()}${reason.text.slice(1)}`;
