@@ -1,7 +1,7 @@
 # The verbs. `make` alone lists them. What they do is in CMakePresets.json and tools/.
 #
 #   make demo MODEL=file.gguf      with your own model
-#   make run  MODEL=file.gguf PORT=8080
+#   make run  MODEL=file.gguf PORT=8080 ARGS='--slots 2'
 #   make run  GPU=vulkan           on a GPU, with libllama's back end of that kind from npm (or GPU=cuda)
 #   make test TESTS=core           only tests whose names match
 
@@ -25,28 +25,32 @@ export MODEL PORT
 .PHONY: help architectures setup setup-build build build-release demo run verify test bench bench-peers bench-shared results test-asan test-tsan test-agents load test-fresh test-deb install uninstall deb reference format format-check tidy clean screenshots
 
 help:
-	@echo 'make demo         build, and show the main job end to end (MODEL=file.gguf for your own model)'
-	@echo 'make run          start the server and leave it running (MODEL=file.gguf, PORT=8080, GPU=vulkan|cuda)'
-	@echo 'make verify       is what resumes equal to a cold run, on this machine and this model? (MODEL=file.gguf, GPU=vulkan|cuda)'
-	@echo 'make test         build, and run all tests (TESTS=name for some)'
-	@echo 'make setup        install what building and testing need: packages by apt-get, then by npm'
-	@echo 'make build        build for work and tests into build/dev'
-	@echo 'make bench        build, and run the benchmarks (MODEL=file.gguf, BIG=0.8b for the large synthetic one too)'
-	@echo 'make bench-shared two servers and one store: a conversation goes on elsewhere (MODEL=0.8b, needs redis-server)'
-	@echo 'make bench-peers  side by side with llama-server, built once from the same source (ARGS=--quick: two minutes)'
-	@echo 'make results      replay all traffic in the simulator; writes docs/results/policies.md'
-	@echo 'make architectures   run every architecture that can be made; the table is in docs/results'
-	@echo 'make test-asan    all tests with address and undefined behaviour sanitizers'
-	@echo 'make test-tsan    all tests with the thread sanitizer'
-	@echo 'make test-agents  real coding agents from npm against the server (1 GB to install, minutes)'
-	@echo 'make load         mixed traffic of 8 clients for DURATION=600 seconds: no error, no leak, time between tokens'
-	@echo 'make screenshots  pictures of the page into docs/images (needs chromium)'
-	@echo 'make reference    docs/reference, the options in README.md and docs/comparison.md, from what they are about'
-	@echo 'make test-fresh   demo and test in a minimal Debian 12 made for it (needs root and debootstrap)'
-	@echo 'make install      PREFIX=/usr/local DESTDIR=: program, library, man pages, completions; make uninstall takes them away'
-	@echo 'make deb          Debian packages into build/deb (make test-deb tries them in a Debian 12 made for it)'
-	@echo 'make format       apply clang-format-14      make tidy    run clang-tidy-14'
-	@echo 'make clean        remove build/ (the npm packages stay)'
+	@echo 'Try it'
+	@echo '  make demo          build, and show the main job end to end (MODEL=file.gguf for your own model)'
+	@echo '  make run           build, start the server and leave it running (MODEL=file.gguf, PORT=8080)'
+	@echo '  make verify        does resuming give what reading would, on this machine, with this model? (MODEL=file.gguf)'
+	@echo '                     each of them: GPU=vulkan or GPU=cuda'
+	@echo '  make install       program, library, man pages, completions (PREFIX=/usr/local, DESTDIR=); make uninstall'
+	@echo '  make deb           Debian packages into build/deb'
+	@echo 'Work on it'
+	@echo '  make build         build for work and tests into build/dev'
+	@echo '  make test          build, and run all tests (TESTS=name for some)'
+	@echo '  make format tidy   apply clang-format-14, run clang-tidy-14'
+	@echo '  make reference     make docs/reference, docs/comparison.md and the figures in README.md anew'
+	@echo '  make screenshots   pictures of the page into docs/images (needs chromium)'
+	@echo '  make setup         install what building and testing need, by apt-get and npm (the others do so, too)'
+	@echo '  make clean         remove build/ (the npm packages stay)'
+	@echo 'Measure it'
+	@echo '  make bench         what the cache costs and saves (MODEL=file.gguf; BIG=0.8b for the large synthetic model, too)'
+	@echo '  make bench-peers   beside llama-server, built once from the same source (ARGS=--quick: two minutes)'
+	@echo '  make bench-shared  two servers and one store (MODEL=0.8b; needs redis-server)'
+	@echo '  make results       replay all traffic in the simulator, into docs/results/policies.md'
+	@echo '  make architectures run a model of every architecture, into docs/results/architectures.md'
+	@echo 'Test more'
+	@echo '  make test-asan     all tests with the address and undefined behaviour sanitizers; make test-tsan: threads'
+	@echo '  make test-agents   real coding agents from npm against the server (1 GB to install, minutes)'
+	@echo '  make load          mixed traffic of 8 clients for DURATION=600 seconds'
+	@echo '  make test-fresh    demo and test in a Debian 12 made for it (needs root and debootstrap); make test-deb: packages'
 
 setup:
 	@tools/setup tests
@@ -85,7 +89,7 @@ demo: build-release
 	@$(ON_GPU) tools/demo
 
 run: build-release
-	@$(ON_GPU) tools/run
+	@$(ON_GPU) tools/run $(ARGS)
 
 verify: build-release
 	@$(ON_GPU) tools/verify $(ARGS)
