@@ -221,6 +221,7 @@ bool cairn_disk_change_do(cairn_io_memory *disk, const cairn_disk_edit *edits, s
     for (size_t i = 0; i < count; i++) {
         step->edits[i] = edits[i];
         edits[i].folder->refs++;
+        edits[i].folder->modified_ms = ++disk->ticks; /* a folder's time is that of its names */
         if (edits[i].target != NULL) {
             edits[i].target->refs++;
         }

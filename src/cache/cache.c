@@ -214,7 +214,7 @@ static cairn_status sharer_open(cairn_cache *cache, cairn_error *reterr)
     if (shared == NULL || cache->options.off) {
         return CAIRN_OK;
     }
-    uint64_t buffers = cairn_sharer_buffer_bytes(cache->engine);
+    uint64_t buffers = cairn_sharer_buffer_bytes(cache->engine, shared->key != NULL);
     if (buffers > cache->options.ram_bytes_max / 2) {
         (void)cairn_error_set(&cache->sharer_error, CAIRN_NOSPACE, "cache: shared",
                               "its buffers need %llu MiB, more than half of the memory for the cache",

@@ -9,6 +9,7 @@
  *   cache_request.c  begin, step, push, end
  *   cache_disk.c     the disk tier: before a request is planned, and when there is nothing to do
  *   cache_shared.c   the same for the store that servers share
+ *   cache_adopt.c    blobs that come from either
  *   cache_actions.c  carries a request's list out, up to its next READ or READY
  *   cache_batch.c    the pieces of one step, decoded together; what to do when that fails
  *   cache_look.c     the tree of known paths, for those who watch; cache_disk_look.c: of what is on disk
@@ -17,6 +18,7 @@
  *   mover.c          bytes between engine and tier
  *   keeper.c         what slots hold, to disk; keeper_fetch.c: back, before a request is planned
  *   sharer.c         the same with the shared store
+ *   state_worth.c    which states are worth their bytes there
  *
  * Owner    a request belongs to its cache until it is ended, then to the caller
  * Thread   the thread that owns the engine
@@ -171,6 +173,20 @@ bool cairn_request_seek(cairn_request *request);
 bool cairn_request_fetch(cairn_request *request, bool wait);
 /* Give up what is not fetched yet. */
 void cairn_request_fetch_end(cairn_request *request);
+
+/* --- cache_adopt.c ---------------------------------------------------------------------------------------- */
+
+/*
+ * Another tier holds these blobs of the prompt's path.
+ *
+ *   ret_blobs  [inout]  cairn_blob_id[count]: set for those that are to be fetched
+ */
+void cairn_cache_adopt(cairn_cache *cache, const cairn_prompt *prompt, const cairn_adopt *adopts,
+                       uint32_t count, cairn_blob_id *ret_blobs);
+/* One of them has come, is settled in memory and takes so much there; or it won't come: its room in memory is given back. */
+void cairn_cache_fetched(cairn_cache *cache, cairn_blob_id blob, cairn_status status, uint64_t held_bytes);
+/* The largest blob that other tiers get: a state, or a block of rows. */
+uint64_t cairn_cache_blob_bytes_max(cairn_engine *engine, uint32_t block_tokens);
 
 /* --- cache_shared.c --------------------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/machine.h"
 #include "cache/keeper_internal.h"
 
@@ -20,20 +21,12 @@ enum { SAW_TOKENS_MIN = 64 };
 
 /* --- making ----------------------------------------------------------------------------------------------- */
 
-static uint64_t payload_room(cairn_engine *engine)
-{
-    uint64_t rows = 0;
-    if (engine->info.rows_move) {
-        rows = engine->ops->rows_size(engine, 0, CAIRN_KEEPER_BLOCK_TOKENS).buffer_bytes;
-    }
-    return rows > engine->info.state_bytes_max ? rows : engine->info.state_bytes_max;
-}
-
 uint64_t cairn_keeper_buffer_bytes(cairn_engine *engine)
 {
     uint64_t tokens = (KEEPER_JOBS + 1) * (uint64_t)engine->info.slot_tokens_max * sizeof(cairn_token) +
                       KEEPER_JOBS * (uint64_t)engine->info.slot_tokens_max * CAIRN_BLOB_MARK_BYTES;
-    return sizeof(cairn_keeper) + KEEPER_JOBS * payload_room(engine) + tokens +
+    return sizeof(cairn_keeper) +
+           KEEPER_JOBS * cairn_cache_blob_bytes_max(engine, CAIRN_KEEPER_BLOCK_TOKENS) + tokens +
            (CAIRN_KEEPER_FOUND_MAX + KEEPER_COVERED_MAX) * sizeof(cairn_disk_found) +
            KEEPER_KNOWN * sizeof(uint64_t);
 }
@@ -73,10 +66,10 @@ cairn_status cairn_keeper_new(cairn_cache *cache, const cairn_cache_disk *option
     keeper->cache = cache;
     keeper->mem = mem;
     keeper->tokens_room = cache->engine->info.slot_tokens_max;
-    keeper->payload_room = payload_room(cache->engine);
+    keeper->payload_room = cairn_cache_blob_bytes_max(cache->engine, CAIRN_KEEPER_BLOCK_TOKENS);
     keeper->read_ns_token = 1e6;
     keeper->fetch_ns_byte = GUESS_FETCH_NS_BYTE;
-    (void)pthread_mutex_init(&keeper->lock, NULL);
+    cairn_lock_init(&keeper->lock);
     (void)pthread_cond_init(&keeper->wake, NULL);
     (void)pthread_cond_init(&keeper->done, NULL);
     cairn_status status = CAIRN_OK;
@@ -127,10 +120,10 @@ void cairn_keeper_free(cairn_keeper *keeper)
         return;
     }
     if (keeper->writer_runs) {
-        (void)pthread_mutex_lock(&keeper->lock);
+        cairn_lock(&keeper->lock);
         keeper->stop = true;
         (void)pthread_cond_broadcast(&keeper->wake);
-        (void)pthread_mutex_unlock(&keeper->lock);
+        cairn_unlock(&keeper->lock);
         (void)pthread_join(keeper->writer, NULL);
     }
     for (int i = 0; i < KEEPER_JOBS; i++) {
@@ -266,7 +259,7 @@ bool cairn_keeper_noted(const cairn_keeper *keeper)
 void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space)
 {
     /* What is on its way there must not arrive afterwards. */
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     for (int i = 0; i < KEEPER_JOBS; i++) {
         keeper_job *job = &keeper->jobs[i];
         job->phase = job->phase == JOB_READY ? JOB_FAILED : job->phase;
@@ -274,7 +267,7 @@ void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space)
             (void)pthread_cond_wait(&keeper->done, &keeper->lock);
         }
     }
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
     (void)!cairn_disk_forget(keeper->disk, space, NULL);
     /* Other namespaces' paths are looked at again; of this one the core knows nothing any more. */
     cairn_keeper_look_again(keeper);
@@ -282,9 +275,9 @@ void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space)
 
 bool cairn_keeper_locked(cairn_keeper *keeper)
 {
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     bool locked = keeper->locked;
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
     return locked;
 }
 
@@ -299,7 +292,7 @@ void cairn_keeper_stats_get(cairn_keeper *keeper, cairn_cache_disk_stats *ret_st
     cairn_disk_stats_get(keeper->disk, &disk);
     uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
     bool noted = cairn_keeper_noted(keeper);
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     *ret_stats = (cairn_cache_disk_stats){.blobs = disk.blobs,
                                           .states = disk.states,
                                           .bytes = disk.file_bytes,
@@ -319,5 +312,5 @@ void cairn_keeper_stats_get(cairn_keeper *keeper, cairn_cache_disk_stats *ret_st
         uint64_t rest_ns = keeper->retry_ns > now_ns ? keeper->retry_ns - now_ns : 0;
         ret_stats->due_ns = rest_ns > DUE_NS ? rest_ns : DUE_NS;
     }
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "cache/keeper_internal.h"
 
 enum { GAIN_TOKENS_MIN = 64, FETCH_MAX = 512 };
@@ -155,24 +156,6 @@ static bool adopt_runs(cairn_keeper *keeper, const cairn_disk_found *item, cairn
     return fine;
 }
 
-static void tell_core(cairn_keeper *keeper, const cairn_prompt *prompt, cairn_fetch *fetch,
-                      const cairn_adopt *adopts)
-{
-    cairn_event event = {
-        .kind = CAIRN_EVENT_ADOPT, .prompt = prompt, .adopts = adopts, .count = fetch->count};
-    const cairn_action *actions;
-    uint32_t count = 0;
-    if (cairn_cache_tell(keeper->cache, &event, &actions, &count, NULL) != CAIRN_OK) {
-        return;
-    }
-    cairn_cache_drop(keeper->cache, actions, count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (actions[i].kind == CAIRN_ACTION_FETCH && CAIRN_EXPECT(actions[i].use_begin < fetch->count)) {
-            fetch->blobs[actions[i].use_begin] = actions[i].blob;
-        }
-    }
-}
-
 static void adopt(cairn_keeper *keeper, const cairn_prompt *prompt, cairn_fetch *fetch)
 {
     cairn_adopt *adopts = cairn_mem_array(keeper->mem, fetch->count, sizeof *adopts);
@@ -195,7 +178,7 @@ static void adopt(cairn_keeper *keeper, const cairn_prompt *prompt, cairn_fetch 
         fine = !adopts[i].rows || adopt_runs(keeper, item, &adopts[i], &runs[i]);
     }
     if (fine) {
-        tell_core(keeper, prompt, fetch, adopts);
+        cairn_cache_adopt(keeper->cache, prompt, adopts, fetch->count, fetch->blobs);
     }
     for (uint32_t i = 0; i < fetch->count && adopts != NULL && runs != NULL; i++) {
         cairn_mem_array_release(keeper->mem, runs[i], adopts[i].count_runs, sizeof **runs);
@@ -239,20 +222,6 @@ void cairn_keeper_seek(cairn_keeper *keeper, const cairn_prompt *prompt, uint32_
 
 /* --- fetching --------------------------------------------------------------------------------------------- */
 
-static void report(cairn_keeper *keeper, cairn_blob_id blob, cairn_status status, uint64_t held_bytes)
-{
-    cairn_event event = {.kind = status == CAIRN_OK ? CAIRN_EVENT_STORED : CAIRN_EVENT_FAILED,
-                         .blob = blob,
-                         .bytes = held_bytes,
-                         .status = status};
-    if (status != CAIRN_OK) {
-        cairn_tier_ram_drop(keeper->cache->ram, blob);
-    }
-    if (cairn_cache_tell_drops(keeper->cache, &event, NULL) != CAIRN_OK && status == CAIRN_OK) {
-        report(keeper, blob, CAIRN_NOSPACE, 0);
-    }
-}
-
 static cairn_status get_blob(const cairn_read *read, uint64_t *ret_digest)
 {
     const cairn_disk_found *item = read->blob;
@@ -291,7 +260,7 @@ static void take(cairn_keeper *keeper, cairn_fetch *fetch, uint32_t i, uint64_t 
     uint64_t held =
         fine ? cairn_tier_ram_settle_as(keeper->cache->ram, fetch->blobs[i], read->out_bytes, read->digest)
              : 0;
-    report(keeper, fetch->blobs[i], read->status, held);
+    cairn_cache_fetched(keeper->cache, fetch->blobs[i], read->status, held);
     if (fine) {
         *ret_bytes += read->out_bytes;
         double ns_byte = (double)read->took_ns / (double)read->out_bytes;
@@ -299,11 +268,11 @@ static void take(cairn_keeper *keeper, cairn_fetch *fetch, uint32_t i, uint64_t 
         cairn_disk_use(keeper->disk, name,
                        keeper->read_ns_token * 1e-6 * CAIRN_KEEPER_BLOCK_TOKENS / (double)read->out_bytes);
     }
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     keeper->fetched += fine ? 1 : 0;
     keeper->fetch_failures += fine || read->status == CAIRN_CANCELLED ? 0 : 1;
     keeper->fetched_bytes += fine ? read->out_bytes : 0;
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
 }
 
 bool cairn_keeper_fetch(cairn_keeper *keeper, cairn_fetch *fetch, bool wait, uint64_t *ret_bytes)

@@ -14,6 +14,8 @@ enum {
     KEEPER_WRITES = 256, /* of the last writes it is known when they were made                          */
     KEEPER_STATES_MAX = 64,
     KEEPER_RESCAN_S = 5,
+    KEEPER_LIST_S =
+        600, /* all folders are listed, whatever their times say: clocks of file servers are coarse */
     KEEPER_SWEEP_AT_ONCE = 8,
     KEEPER_KNOWN = 8192,        /* names of blobs that need not be handed over again            */
     KEEPER_COVERED_MAX = 1024,  /* blobs of one path that the writer looks through              */
@@ -111,6 +113,7 @@ struct cairn_keeper {
     cairn_disk_found
         *covered;        /* cairn_disk_found[KEEPER_COVERED_MAX]: the writer's                         */
     uint64_t scanned_ns; /* when the writer looked through the directory last                          */
+    uint64_t listed_ns;  /* when all of it was listed last; 0: never                                   */
     uint8_t *page;       /* uint8_t[page_bytes], a small file that waits to be written; NULL: none */
     size_t page_bytes;
     cairn_io *page_io;

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "cache/keeper_internal.h"
-
-enum { STATE_SAVING_MS = 100 };
+#include "cache/state_worth.h"
 
 /* The slot's path: tokens, and digests at the blocks' borders and at its end. False: nothing to keep. */
 static bool path_load(cairn_keeper *keeper, uint32_t slot, cairn_core_slot_path *path)
@@ -150,14 +149,6 @@ static bool rows_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot
     return false;
 }
 
-/* Is it worth its bytes on disk? What anchors a conversation is, whatever it is expected to save. */
-static bool state_wanted(const cairn_core_path_state *state)
-{
-    const uint16_t always = CAIRN_BOUNDARY_SYSTEM_END | CAIRN_BOUNDARY_LAST_USER | CAIRN_BOUNDARY_OPENER |
-                            CAIRN_BOUNDARY_MARK | CAIRN_BOUNDARY_BRANCH;
-    return (state->boundary.kinds & always) != 0 || state->saving_ms >= STATE_SAVING_MS;
-}
-
 /* Was so much read since the last state that is kept that this one, whose rows were handed over, is to be, too? */
 static bool front_wanted(cairn_keeper *keeper, uint32_t slot, const cairn_core_slot_path *path,
                          const cairn_core_path_state *state)
@@ -255,7 +246,8 @@ static bool states_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_sl
     count = count < KEEPER_STATES_MAX ? count : KEEPER_STATES_MAX;
     for (uint32_t i = 0; i < count; i++) {
         char name[CAIRN_BLOB_NAME_BYTES];
-        bool wanted = state_wanted(&states[i]) || (!grows && i < 2);
+        bool wanted = cairn_state_worth(states[i].boundary.kinds, states[i].saving_ms, false) ||
+                      (!grows && i < 2); /* the deepest of an idle slot: it goes on from there */
         if (!wanted && !(grows && front_wanted(keeper, slot, path, &states[i]))) {
             continue;
         }

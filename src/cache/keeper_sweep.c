@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "cache/keeper_internal.h"
-
-enum { STATE_SAVING_MS = 100 };
+#include "cache/state_worth.h"
 
 static bool rows_described(cairn_keeper *keeper, uint32_t item, keeper_job *job)
 {
@@ -27,17 +26,16 @@ static bool rows_described(cairn_keeper *keeper, uint32_t item, keeper_job *job)
     return true;
 }
 
-static bool state_worth_it(const cairn_core_stored *stored)
+/* Of a path that left its slots it is not known whether it went on: an answer's end may be where it will. */
+static bool worth_it(const cairn_core_stored *stored)
 {
-    const uint16_t always = CAIRN_BOUNDARY_SYSTEM_END | CAIRN_BOUNDARY_LAST_USER | CAIRN_BOUNDARY_OPENER |
-                            CAIRN_BOUNDARY_ANSWER_END | CAIRN_BOUNDARY_MARK | CAIRN_BOUNDARY_BRANCH;
-    return (stored->boundary.kinds & always) != 0 || stored->saving_ms >= STATE_SAVING_MS;
+    return stored->rows || cairn_state_worth(stored->boundary.kinds, stored->saving_ms, true);
 }
 
 /* Describe the blob. False: it isn't for the disk. */
 static bool described(cairn_keeper *keeper, uint32_t item, const cairn_core_stored *stored, keeper_job *job)
 {
-    if (stored->end > keeper->tokens_room || (!stored->rows && !state_worth_it(stored))) {
+    if (stored->end > keeper->tokens_room || !worth_it(stored)) {
         return false;
     }
     job->meta = (cairn_blob_meta){.space = stored->space,
@@ -84,7 +82,7 @@ bool cairn_keeper_sweep(cairn_keeper *keeper, keeper_job *job)
             cairn_core_stored_kept(cache->core, item, stored.blob, true);
             return true;
         }
-        if (stored.rows || state_worth_it(&stored)) { /* a state may become worth it */
+        if (worth_it(&stored)) { /* a state may become worth it */
             cairn_core_stored_kept(cache->core, item, stored.blob, true);
         }
     }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "cache/keeper_internal.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -102,7 +103,7 @@ uint32_t cairn_keeper_writes(cairn_keeper *keeper, const cairn_namespace *space,
                              cairn_span *out, uint32_t room)
 {
     uint32_t count = 0;
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     uint64_t first = keeper->written > KEEPER_WRITES ? keeper->written - KEEPER_WRITES : 0;
     for (uint64_t i = first; i < keeper->written && count < room; i++) {
         const keeper_write *write = &keeper->writes[i % KEEPER_WRITES];
@@ -110,7 +111,7 @@ uint32_t cairn_keeper_writes(cairn_keeper *keeper, const cairn_namespace *space,
             out[count++] = write->span;
         }
     }
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
     return count;
 }
 
@@ -121,7 +122,7 @@ static void job_write(cairn_keeper *keeper, keeper_job *job)
     bool nothing = job_void(keeper, job), again = false;
     uint64_t begin_ns = cairn_clock_now_ns(cairn_clock_system());
     cairn_status status = nothing ? CAIRN_OK : job_put(keeper, job, name, &error);
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     if (name[0] != '\0') { /* the engine's thread compares names, under the lock */
         memcpy(job->name, name, sizeof job->name);
     }
@@ -136,7 +137,7 @@ static void job_write(cairn_keeper *keeper, keeper_job *job)
     }
     job->phase = again ? JOB_FAILED : JOB_DONE;
     (void)pthread_cond_broadcast(&keeper->done);
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
 }
 
 static keeper_job *job_in(cairn_keeper *keeper, job_phase phase)
@@ -160,11 +161,13 @@ static void rescan(cairn_keeper *keeper)
         return;
     }
     cairn_disk_stats before, after;
-    (void)pthread_mutex_unlock(&keeper->lock);
+    bool all = keeper->listed_ns == 0 || now_ns - keeper->listed_ns >= KEEPER_LIST_S * SECOND_NS;
+    keeper->listed_ns = all ? now_ns : keeper->listed_ns;
+    cairn_unlock(&keeper->lock);
     cairn_disk_stats_get(keeper->disk, &before);
-    (void)!cairn_disk_scan(keeper->disk, false, NULL);
+    (void)!cairn_disk_scan(keeper->disk, all, NULL);
     cairn_disk_stats_get(keeper->disk, &after);
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     keeper->lost = keeper->lost || after.blobs < before.blobs;
     keeper->scanned_ns = cairn_clock_now_ns(cairn_clock_system());
 }
@@ -176,18 +179,18 @@ static void page_write(cairn_keeper *keeper)
     size_t count = keeper->page_bytes;
     keeper->page = NULL;
     keeper->page_writing = true;
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
     (void)!cairn_io_write_file(keeper->page_io, keeper->page_path, bytes, count,
                                NULL); /* the next one tries again */
     cairn_mem_release(cairn_mem_default(), bytes, count);
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     keeper->page_writing = false;
     (void)pthread_cond_broadcast(&keeper->done);
 }
 
 void cairn_keeper_page_put(cairn_keeper *keeper, cairn_io *io, const char *path, uint8_t *bytes, size_t count)
 {
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     while (bytes == NULL && keeper->page_writing) {
         (void)pthread_cond_wait(&keeper->done, &keeper->lock);
     }
@@ -199,7 +202,7 @@ void cairn_keeper_page_put(cairn_keeper *keeper, cairn_io *io, const char *path,
         keeper->page_path = path;
     }
     (void)pthread_cond_signal(&keeper->wake);
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
 }
 
 /* Wait for a job, or for the time to look at the directory. The lock is held. */
@@ -217,11 +220,11 @@ static void key_check(cairn_keeper *keeper)
 {
     cairn_error error = {0};
     if (cairn_disk_key_check(keeper->disk, &error) == CAIRN_LOCKED) {
-        (void)pthread_mutex_lock(&keeper->lock);
+        cairn_lock(&keeper->lock);
         keeper->locked = true;
         keeper->failures++;
         keeper->last_error = error;
-        (void)pthread_mutex_unlock(&keeper->lock);
+        cairn_unlock(&keeper->lock);
     }
 }
 
@@ -232,7 +235,7 @@ void *cairn_keeper_writer(void *ctx)
         (void)!cairn_disk_scan(keeper->disk, false, NULL);
     }
     key_check(keeper);
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     keeper->scanned_ns = cairn_clock_now_ns(cairn_clock_system());
     while (!keeper->stop) {
         rescan(keeper);
@@ -249,11 +252,11 @@ void *cairn_keeper_writer(void *ctx)
             continue;
         }
         job->phase = JOB_WRITING;
-        (void)pthread_mutex_unlock(&keeper->lock);
+        cairn_unlock(&keeper->lock);
         job_write(keeper, job);
-        (void)pthread_mutex_lock(&keeper->lock);
+        cairn_lock(&keeper->lock);
     }
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
     return NULL;
 }
 
@@ -306,7 +309,7 @@ static void job_again(cairn_keeper *keeper, const keeper_job *job)
 void cairn_keeper_settle(cairn_keeper *keeper)
 {
     uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     for (int i = 0; i < KEEPER_JOBS; i++) {
         keeper_job *job = &keeper->jobs[i];
         if (job->phase == JOB_FAILED) {
@@ -325,7 +328,7 @@ void cairn_keeper_settle(cairn_keeper *keeper)
         keeper->retry_ns = now_ns + keeper->pause_ns;
         keeper->pause_ns = 0;
     }
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
     if (lost) {
         cairn_keeper_look_again(keeper);
     }
@@ -334,20 +337,20 @@ void cairn_keeper_settle(cairn_keeper *keeper)
 keeper_job *cairn_keeper_job_take(cairn_keeper *keeper)
 {
     uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     keeper_job *job = now_ns >= keeper->retry_ns ? job_in(keeper, JOB_FREE) : NULL;
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
     return job;
 }
 
 void cairn_keeper_start(cairn_keeper *keeper, keeper_job *job)
 {
     memcpy(job->tokens, keeper->tokens, (size_t)job->meta.end * sizeof *job->tokens);
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     job->order = keeper->started++;
     job->phase = JOB_READY;
     (void)pthread_cond_signal(&keeper->wake);
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
 }
 
 void cairn_keeper_know(cairn_keeper *keeper, const char *name)
@@ -368,12 +371,12 @@ bool cairn_keeper_has(cairn_keeper *keeper, const cairn_blob_meta *meta, char re
     if (kept) {
         cairn_keeper_know(keeper, ret_name);
     }
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     for (int i = 0; i < KEEPER_JOBS && !kept; i++) {
         const keeper_job *job = &keeper->jobs[i];
         kept = (job->phase == JOB_READY || job->phase == JOB_WRITING) && strcmp(job->name, ret_name) == 0;
     }
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
     return kept;
 }
 
@@ -390,9 +393,9 @@ bool cairn_keeper_jobs_idle(cairn_keeper *keeper)
 
 bool cairn_keeper_writing(cairn_keeper *keeper)
 {
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     bool writing = !cairn_keeper_jobs_idle(keeper);
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
     return writing;
 }
 
@@ -407,9 +410,9 @@ void cairn_keeper_wait(cairn_keeper *keeper, uint64_t until_ns)
     uint64_t left_ns = until_ns - now_ns + (uint64_t)until.tv_nsec;
     until.tv_sec += (time_t)(left_ns / SECOND_NS);
     until.tv_nsec = (long)(left_ns % SECOND_NS);
-    (void)pthread_mutex_lock(&keeper->lock);
+    cairn_lock(&keeper->lock);
     if (writer_busy(keeper)) {
         (void)pthread_cond_timedwait(&keeper->done, &keeper->lock, &until);
     }
-    (void)pthread_mutex_unlock(&keeper->lock);
+    cairn_unlock(&keeper->lock);
 }

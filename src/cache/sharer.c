@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "cache/sharer_internal.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -48,9 +49,9 @@ void cairn_sharer_learn(cairn_sharer *sharer, uint64_t name)
 
 void cairn_sharer_count(cairn_sharer *sharer, uint64_t *counter, uint64_t by)
 {
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     *counter += by;
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
 }
 
 void cairn_sharer_saw_read(cairn_sharer *sharer, uint32_t tokens, uint64_t cost_ns)
@@ -65,10 +66,11 @@ void cairn_sharer_stats_get(cairn_sharer *sharer, cairn_cache_shared_stats *ret_
     cairn_shared_stats store;
     uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
     cairn_shared_stats_get(sharer->shared, &store);
-    bool waits = cairn_sharer_noted(sharer) || cairn_sharer_sending(sharer);
-    (void)pthread_mutex_lock(&sharer->lock);
+    bool waits =
+        cairn_sharer_noted(sharer) || cairn_sharer_sending(sharer) || cairn_sharer_loads_left(sharer);
+    cairn_lock(&sharer->lock);
     *ret_stats = sharer->stats;
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     ret_stats->on = true;
     ret_stats->works = store.broken == 0;
     ret_stats->sent = store.puts;
@@ -91,15 +93,6 @@ void cairn_sharer_stats_get(cairn_sharer *sharer, cairn_cache_shared_stats *ret_
 
 /* --- life ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t payload_room(cairn_engine *engine)
-{
-    uint64_t rows = 0;
-    if (engine->info.rows_move) {
-        rows = engine->ops->rows_size(engine, 0, CAIRN_SHARER_BLOCK_TOKENS).buffer_bytes;
-    }
-    return rows > engine->info.state_bytes_max ? rows : engine->info.state_bytes_max;
-}
-
 /* Parts of the longest point: a state, and the blocks before it. */
 static uint32_t parts_room(const cairn_engine *engine)
 {
@@ -107,12 +100,13 @@ static uint32_t parts_room(const cairn_engine *engine)
     return blocks + 1 < CAIRN_SHARED_PARTS_MAX ? blocks + 1 : CAIRN_SHARED_PARTS_MAX;
 }
 
-uint64_t cairn_sharer_buffer_bytes(cairn_engine *engine)
+uint64_t cairn_sharer_buffer_bytes(cairn_engine *engine, bool encrypted)
 {
     uint64_t parts = parts_room(engine);
     uint64_t ask = sizeof(sharer_ask) +
                    parts * (sizeof(cairn_shared_part) + sizeof(uint32_t) + sizeof(cairn_shared_head));
-    return sizeof(cairn_sharer) + (SHARER_JOBS + SHARER_LOADS) * payload_room(engine) +
+    uint64_t blob = cairn_cache_blob_bytes_max(engine, CAIRN_SHARER_BLOCK_TOKENS);
+    return sizeof(cairn_sharer) + SHARER_JOBS * blob + (encrypted ? cairn_shared_room_bytes(blob) : 0) +
            (SHARER_JOBS + 1) * (uint64_t)engine->info.slot_tokens_max * sizeof(cairn_token) +
            SHARER_OUT * parts * sizeof(cairn_shared_part) + SHARER_KNOWN * sizeof(sharer_known) +
            (engine->info.slots + SHARER_ASKS_MORE) * ask;
@@ -141,10 +135,6 @@ static bool buffers_new(cairn_sharer *sharer)
             fine = job->tokens != NULL && job->payload != NULL && job->marks != NULL;
         }
     }
-    for (int i = 0; i < SHARER_LOADS && fine; i++) {
-        sharer->loads[i].payload = cairn_mem_alloc(mem, sharer->payload_room);
-        fine = sharer->loads[i].payload != NULL;
-    }
     for (uint32_t i = 0; i < sharer->count_asks && fine; i++) {
         sharer_ask *ask = &sharer->asks[i];
         ask->point.parts = cairn_mem_array(mem, sharer->parts_room, sizeof *ask->point.parts);
@@ -163,9 +153,6 @@ static void buffers_release(cairn_sharer *sharer)
         cairn_mem_array_release(mem, ask->point.parts, sharer->parts_room, sizeof *ask->point.parts);
         cairn_mem_array_release(mem, ask->head_parts, sharer->parts_room, sizeof *ask->head_parts);
         cairn_mem_array_release(mem, ask->heads, sharer->parts_room, sizeof *ask->heads);
-    }
-    for (int i = 0; i < SHARER_LOADS; i++) {
-        cairn_mem_release(mem, sharer->loads[i].payload, sharer->payload_room);
     }
     for (int i = 0; i < SHARER_OUT; i++) {
         sharer_job *job = &sharer->jobs[i];
@@ -198,15 +185,22 @@ static cairn_status start(cairn_sharer *sharer, const cairn_cache_shared *option
                                   .s3_id = options->s3_id,
                                   .s3_secret = options->s3_secret,
                                   .s3_token = options->s3_token,
-                                  .s3_region = options->s3_region};
+                                  .s3_region = options->s3_region,
+                                  .room_mem = sharer->mem,
+                                  .blob_bytes_max = sharer->payload_room};
     memcpy(store.fingerprint, sharer->cache->engine->info.fingerprint, sizeof store.fingerprint);
     cairn_status status = cairn_shared_open(cairn_mem_default(), &store, &sharer->shared, reterr);
     if (status != CAIRN_OK) {
         return status;
     }
     sharer->sender_runs = pthread_create(&sharer->sender, NULL, cairn_sharer_sender, sharer) == 0;
-    sharer->receiver_runs = pthread_create(&sharer->receiver, NULL, cairn_sharer_receiver, sharer) == 0;
-    return sharer->sender_runs && sharer->receiver_runs
+    for (uint32_t i = 0; i < CAIRN_SHARED_READERS; i++) {
+        sharer_receiver *receiver = &sharer->receivers[i];
+        receiver->sharer = sharer;
+        receiver->reader = cairn_shared_reader_get(sharer->shared, i);
+        receiver->runs = pthread_create(&receiver->thread, NULL, cairn_sharer_receiver, receiver) == 0;
+    }
+    return sharer->sender_runs && sharer->receivers[0].runs
                ? CAIRN_OK
                : cairn_error_set(reterr, CAIRN_NOMEM, "cache/sharer: new", "no thread");
 }
@@ -224,12 +218,12 @@ cairn_status cairn_sharer_new(cairn_cache *cache, const cairn_cache_shared *opti
     sharer->slots = cache->engine->info.slots;
     sharer->count_asks = sharer->slots + SHARER_ASKS_MORE;
     sharer->tokens_room = cache->engine->info.slot_tokens_max;
-    sharer->payload_room = payload_room(cache->engine);
+    sharer->payload_room = cairn_cache_blob_bytes_max(cache->engine, CAIRN_SHARER_BLOCK_TOKENS);
     sharer->parts_room = parts_room(cache->engine);
     sharer->read_ns_token = 1e6;
     sharer->ttl_s = options->ttl_s != 0 ? options->ttl_s : TTL_S;
     sharer->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_MS * UINT64_C(1000000);
-    (void)pthread_mutex_init(&sharer->lock, NULL);
+    cairn_lock_init(&sharer->lock);
     (void)pthread_cond_init(&sharer->wake_sender, NULL);
     (void)pthread_cond_init(&sharer->wake_receiver, NULL);
     (void)pthread_cond_init(&sharer->done, NULL);
@@ -252,16 +246,18 @@ void cairn_sharer_free(cairn_sharer *sharer)
     if (sharer->shared != NULL) {
         cairn_shared_stop(sharer->shared);
     }
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     sharer->stop = true;
     (void)pthread_cond_broadcast(&sharer->wake_sender);
     (void)pthread_cond_broadcast(&sharer->wake_receiver);
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     if (sharer->sender_runs) {
         (void)pthread_join(sharer->sender, NULL);
     }
-    if (sharer->receiver_runs) {
-        (void)pthread_join(sharer->receiver, NULL);
+    for (int i = 0; i < CAIRN_SHARED_READERS; i++) {
+        if (sharer->receivers[i].runs) {
+            (void)pthread_join(sharer->receivers[i].thread, NULL);
+        }
     }
     for (uint32_t i = 0; i < sharer->count_asks && sharer->asks != NULL && sharer->shared != NULL; i++) {
         cairn_sharer_ask_clear(sharer, &sharer->asks[i]);
@@ -288,7 +284,7 @@ void cairn_sharer_wait(cairn_sharer *sharer, uint64_t until_ns)
     uint64_t left_ns = until_ns - now_ns + (uint64_t)until.tv_nsec;
     until.tv_sec += (time_t)(left_ns / SECOND_NS);
     until.tv_nsec = (long)(left_ns % SECOND_NS);
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     bool comes = sharer->count_forgets > 0; /* something that was handed over and is not done */
     for (int i = 0; i < SHARER_OUT; i++) {
         comes = comes || sharer->jobs[i].phase == SHARER_READY || sharer->jobs[i].phase == SHARER_RUNNING;
@@ -304,12 +300,12 @@ void cairn_sharer_wait(cairn_sharer *sharer, uint64_t until_ns)
     if (comes && !came) {
         (void)pthread_cond_timedwait(&sharer->done, &sharer->lock, &until);
     }
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
 }
 
 void cairn_sharer_forget(cairn_sharer *sharer, const cairn_namespace *space)
 {
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     for (int i = 0; i < SHARER_OUT; i++) {
         sharer->jobs[i].phase = sharer->jobs[i].phase == SHARER_READY ? SHARER_FREE : sharer->jobs[i].phase;
     }
@@ -319,6 +315,6 @@ void cairn_sharer_forget(cairn_sharer *sharer, const cairn_namespace *space)
     } else if (space != NULL) {
         sharer->stats.dropped++;
     }
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     memset(sharer->known, 0, SHARER_KNOWN * sizeof *sharer->known);
 }

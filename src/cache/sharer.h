@@ -8,11 +8,11 @@
  *
  * The engine's thread never waits for the store: it hands over copies and asks whether something has come. A request
  * that the store is asked for waits until the answer or the deadline, whichever is first; then for the bytes at
- * most as long as reading would take. Both ways are bounded: as many copies as there are buffers.
+ * most as long as reading would take. Both ways are bounded: out by buffers, in by room that the core gave.
  *
  * Units    tokens, bytes, ns
  * Owner    belongs to its cache; the shared tier is the sharer's
- * Thread   the engine's thread calls; two threads of the sharer's own talk to the store
+ * Thread   the engine's thread calls; threads of the sharer's own talk to the store: one sends, a few receive
  * Errors   none reaches a request: what can't be had is read. The last is told by stats_get
  * See      store/tier_shared.h, docs/format/shared.md
  */
@@ -28,9 +28,10 @@ typedef struct cairn_sharer cairn_sharer;
 
 /* One request's business with the store. All 0: none. */
 typedef struct cairn_share {
-    struct sharer_ask *ask;   /* NULL: nothing is under way                                              */
-    cairn_blob_id *blobs;     /* cairn_blob_id[count]: what the core calls the blobs; 0: not wanted      */
-    uint32_t count, next;     /* next: the first that was not handed to the receiver                     */
+    struct sharer_ask *ask; /* NULL: nothing is under way                                              */
+    cairn_blob_id
+        *blobs; /* cairn_blob_id[count]: what the core calls the blobs; 0: not wanted, or handed over */
+    uint32_t count, next;     /* next: the first that was not handed to the receivers                    */
     uint32_t waiting;         /* handed over and not yet taken                                           */
     uint64_t until_ns;        /* later it is not waited for                                              */
     bool fetching;            /* the answer has come; its blobs are on their way                          */
@@ -50,8 +51,8 @@ CAIRN_MUST_CHECK cairn_status cairn_sharer_new(cairn_cache *cache, const cairn_c
 /* What is under way is given up; what waits is not sent. NULL is allowed. */
 void cairn_sharer_free(cairn_sharer *sharer);
 
-/* What the buffers of both ways take. */
-uint64_t cairn_sharer_buffer_bytes(cairn_engine *engine);
+/* What its buffers take. */
+uint64_t cairn_sharer_buffer_bytes(cairn_engine *engine, bool encrypted);
 
 /* The slot's path is another, or may have grown: look at it. */
 void cairn_sharer_note(cairn_sharer *sharer, uint32_t slot);

@@ -1,5 +1,5 @@
 /*
- * sharer_in - a request's way: which points to ask for, and taking what has come into memory.
+ * sharer_in - a request's way: which points to ask for, and what the core makes of the answer.
  *
  * What may be in the store is not known here, and is not listed there. But a state can only be where a server of the
  * same kind would have cut this prompt's reading, or where an answer ended: those positions are asked for, each
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "cache/sharer_internal.h"
 
 #define MS_NS UINT64_C(1000000)
@@ -159,11 +160,11 @@ static bool candidates_fill(cairn_sharer *sharer, const cairn_prompt *prompt, sh
 static sharer_ask *ask_take(cairn_sharer *sharer)
 {
     sharer_ask *found = NULL;
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     for (uint32_t i = 0; i < sharer->count_asks && found == NULL; i++) {
         found = sharer->asks[i].phase == SHARER_FREE ? &sharer->asks[i] : NULL;
     }
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     return found;
 }
 
@@ -183,11 +184,11 @@ bool cairn_sharer_seek(cairn_sharer *sharer, const cairn_prompt *prompt, uint32_
     ask->until_ns = cairn_clock_now_ns(cairn_clock_system()) + sharer->deadline_ns;
     ret_share->ask = ask;
     ret_share->until_ns = ask->until_ns + GRACE_MS * MS_NS;
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     ask->phase = SHARER_READY;
     sharer->stats.asked++;
     (void)pthread_cond_signal(&sharer->wake_receiver);
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     return true;
 }
 
@@ -254,25 +255,6 @@ static bool adopt_one(cairn_sharer *sharer, const sharer_ask *ask, const cairn_p
     return true;
 }
 
-/* Tell the core; note what it wants. */
-static void tell_core(cairn_sharer *sharer, const cairn_prompt *prompt, const cairn_adopt *adopts,
-                      cairn_share *share)
-{
-    cairn_event event = {
-        .kind = CAIRN_EVENT_ADOPT, .prompt = prompt, .adopts = adopts, .count = share->count};
-    const cairn_action *actions;
-    uint32_t count = 0;
-    if (cairn_cache_tell(sharer->cache, &event, &actions, &count, NULL) != CAIRN_OK) {
-        return;
-    }
-    cairn_cache_drop(sharer->cache, actions, count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (actions[i].kind == CAIRN_ACTION_FETCH && CAIRN_EXPECT(actions[i].use_begin < share->count)) {
-            share->blobs[actions[i].use_begin] = actions[i].blob;
-        }
-    }
-}
-
 /* The answer has come: offer what was found to the core. False: nothing is to be fetched. */
 static bool adopt(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_share *share)
 {
@@ -286,7 +268,7 @@ static bool adopt(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_share 
         fine = adopt_one(sharer, ask, prompt, i, &adopts[i]);
     }
     if (fine) {
-        tell_core(sharer, prompt, adopts, share);
+        cairn_cache_adopt(sharer->cache, prompt, adopts, share->count, share->blobs);
     } else {
         cairn_sharer_count(sharer, &sharer->stats.fetch_failures, 1);
     }
@@ -299,84 +281,7 @@ static bool adopt(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_share 
     return wanted;
 }
 
-/* --- taking --------------------------------------------------------------------------------------------------- */
-
-static void report(cairn_sharer *sharer, cairn_blob_id blob, cairn_status status, uint64_t held_bytes)
-{
-    cairn_event event = {.kind = status == CAIRN_OK ? CAIRN_EVENT_STORED : CAIRN_EVENT_FAILED,
-                         .blob = blob,
-                         .bytes = held_bytes,
-                         .status = status};
-    if (status != CAIRN_OK) {
-        cairn_tier_ram_drop(sharer->cache->ram, blob);
-    }
-    if (cairn_cache_tell_drops(sharer->cache, &event, NULL) != CAIRN_OK && status == CAIRN_OK) {
-        report(sharer, blob, CAIRN_NOSPACE, 0);
-    }
-}
-
-/* Put the bytes of a load into memory. */
-static void load_take(cairn_sharer *sharer, cairn_share *share, sharer_load *load, uint64_t *ret_bytes)
-{
-    const sharer_ask *ask = share->ask;
-    cairn_blob_id blob = share->blobs[load->head];
-    uint64_t size = ask->heads[load->head].meta.payload_bytes, held = 0;
-    cairn_status status = load->status;
-    uint8_t *room;
-    if (status == CAIRN_OK) {
-        status = cairn_tier_ram_reserve(sharer->cache->ram, blob, size, &room, NULL);
-    }
-    if (status == CAIRN_OK) {
-        memcpy(room, load->payload, size);
-        held = cairn_tier_ram_settle(sharer->cache->ram, blob, size);
-        *ret_bytes += size;
-        cairn_sharer_learn(sharer, cairn_sharer_name(ask->point.parts[ask->head_parts[load->head]].name));
-    }
-    share->blobs[load->head] = 0;
-    share->waiting--;
-    report(sharer, blob, status, held);
-    (void)pthread_mutex_lock(&sharer->lock);
-    sharer->stats.fetched += status == CAIRN_OK ? 1 : 0;
-    sharer->stats.fetched_bytes += status == CAIRN_OK ? size : 0;
-    sharer->stats.fetch_failures += status == CAIRN_OK ? 0 : 1;
-    load->phase = SHARER_FREE;
-    (void)pthread_mutex_unlock(&sharer->lock);
-}
-
-/* A load of this share in that phase; NULL: none. share NULL: any share's. */
-static sharer_load *load_in(cairn_sharer *sharer, const cairn_share *share, sharer_phase phase)
-{
-    sharer_load *found = NULL;
-    (void)pthread_mutex_lock(&sharer->lock);
-    for (int i = 0; i < SHARER_LOADS && found == NULL; i++) {
-        sharer_load *load = &sharer->loads[i];
-        found = load->phase == phase && (share == NULL || load->ask == share->ask) ? load : NULL;
-    }
-    (void)pthread_mutex_unlock(&sharer->lock);
-    return found;
-}
-
-/* Give the receiver as many blobs as there are buffers for. */
-static void loads_start(cairn_sharer *sharer, cairn_share *share)
-{
-    sharer_load *load;
-    while (share->next < share->count && (load = load_in(sharer, NULL, SHARER_FREE)) != NULL) {
-        if (share->blobs[share->next] == 0) {
-            share->next++;
-            continue;
-        }
-        load->ask = share->ask;
-        load->head = share->next++;
-        load->until_ns = share->until_ns;
-        share->waiting++;
-        (void)pthread_mutex_lock(&sharer->lock);
-        load->order = ++sharer->orders;
-        load->phase = SHARER_READY;
-        share->ask->running++;
-        (void)pthread_cond_signal(&sharer->wake_receiver);
-        (void)pthread_mutex_unlock(&sharer->lock);
-    }
-}
+/* --- fetching ----------------------------------------------------------------------------------------------------- */
 
 /* All of it is here: what the point names need not be sent from here. */
 static void point_learn(cairn_sharer *sharer, const sharer_ask *ask)
@@ -413,48 +318,55 @@ static bool answer_take(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_
     return true;
 }
 
-bool cairn_sharer_step(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_share *share, bool wait,
-                       uint64_t *ret_bytes)
+/* Gives false: nothing more is waited for. */
+static bool too_late(cairn_sharer *sharer, cairn_share *share, uint32_t position)
 {
-    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
-    if (wait) {
-        cairn_sharer_wait(sharer, now_ns + WAIT_MS * MS_NS);
+    cairn_sharer_count(sharer, &sharer->stats.late, 1);
+    share->reason = CAIRN_REASON_LATE;
+    share->reason_position = position;
+    return false;
+}
+
+/* Take what has come, and have more brought. Gives false when there is no more, or it is no use. */
+static bool fetch_step(cairn_sharer *sharer, cairn_share *share, uint64_t now_ns, uint64_t *ret_bytes)
+{
+    uint32_t position = share->ask->point.position;
+    cairn_status status = cairn_sharer_loads_take(sharer, share, ret_bytes);
+    if (status == CAIRN_OK && now_ns <= share->until_ns) {
+        status = cairn_sharer_loads_start(sharer, share);
     }
-    if (now_ns > share->until_ns) {
-        cairn_sharer_count(sharer, &sharer->stats.late, 1);
-        share->reason = CAIRN_REASON_LATE;
-        share->reason_position = share->fetching ? share->ask->point.position : 0;
+    if (status != CAIRN_OK) {
+        share->reason = status == CAIRN_CORRUPT    ? CAIRN_REASON_DAMAGED
+                        : status == CAIRN_NOTFOUND ? CAIRN_REASON_EVICTED
+                                                   : CAIRN_REASON_LATE;
+        share->reason_position = position;
         return false;
     }
-    if (!share->fetching) {
-        (void)pthread_mutex_lock(&sharer->lock);
-        bool answered = share->ask->phase == SHARER_DONE;
-        (void)pthread_mutex_unlock(&sharer->lock);
-        if (!answered) {
-            return true;
-        }
-        if (!answer_take(sharer, prompt, share)) {
-            return false;
-        }
-    }
-    sharer_load *load;
-    while ((load = load_in(sharer, share, SHARER_DONE)) != NULL) {
-        bool failed = load->status != CAIRN_OK;
-        load_take(sharer, share, load, ret_bytes);
-        if (failed) {
-            share->reason = load->status == CAIRN_CORRUPT    ? CAIRN_REASON_DAMAGED
-                            : load->status == CAIRN_NOTFOUND ? CAIRN_REASON_EVICTED
-                                                             : CAIRN_REASON_LATE;
-            share->reason_position = share->ask->point.position;
-            return false;
-        }
-    }
-    loads_start(sharer, share);
     if (share->waiting == 0 && share->next == share->count) {
         point_learn(sharer, share->ask);
         return false;
     }
-    return true;
+    return now_ns <= share->until_ns || too_late(sharer, share, position);
+}
+
+bool cairn_sharer_step(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_share *share, bool wait,
+                       uint64_t *ret_bytes)
+{
+    uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
+    cairn_sharer_loads_settle(sharer);
+    if (wait) {
+        cairn_sharer_wait(sharer, now_ns + WAIT_MS * MS_NS);
+    }
+    if (share->fetching) {
+        return fetch_step(sharer, share, now_ns, ret_bytes);
+    }
+    cairn_lock(&sharer->lock);
+    bool answered = share->ask->phase == SHARER_DONE;
+    cairn_unlock(&sharer->lock);
+    if (!answered) {
+        return now_ns <= share->until_ns || too_late(sharer, share, 0);
+    }
+    return answer_take(sharer, prompt, share) && fetch_step(sharer, share, now_ns, ret_bytes);
 }
 
 void cairn_sharer_end(cairn_sharer *sharer, cairn_share *share)
@@ -463,28 +375,15 @@ void cairn_sharer_end(cairn_sharer *sharer, cairn_share *share)
     if (ask == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < share->count && share->blobs != NULL; i++) {
-        if (share->blobs[i] != 0) {
-            report(sharer, share->blobs[i], CAIRN_CANCELLED, 0);
-        }
-    }
-    (void)pthread_mutex_lock(&sharer->lock);
-    for (int i = 0; i < SHARER_LOADS; i++) {
-        sharer_load *load = &sharer->loads[i];
-        if (load->ask == ask && load->phase == SHARER_READY) {
-            ask->running--;
-            load->phase = SHARER_FREE;
-        } else if (load->ask == ask && load->phase == SHARER_DONE) {
-            load->phase = SHARER_FREE;
-        }
-    }
+    cairn_sharer_loads_leave(sharer, share);
+    cairn_lock(&sharer->lock);
     bool worked_on = ask->phase == SHARER_RUNNING || ask->running > 0;
     ask->left = worked_on;
     if (!worked_on) {
         cairn_sharer_ask_clear(sharer, ask);
         ask->phase = SHARER_FREE;
     }
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     cairn_mem_array_release(cairn_mem_default(), share->blobs, share->count, sizeof *share->blobs);
     *share = (cairn_share){0};
 }

@@ -4,8 +4,9 @@
  *   sharer.c          life, counting, what is known to be in the store
  *   sharer_out.c      what slots hold, piece by piece, into jobs (engine's thread)
  *   sharer_send.c     jobs to the store (sender thread)
- *   sharer_in.c       a request's way: candidates, adopting, taking what has come (engine's thread)
- *   sharer_receive.c  asks and loads (receiver thread)
+ *   sharer_in.c       a request's way: candidates, adopting (engine's thread)
+ *   sharer_load.c     its blobs: room for them, taking what has come (engine's thread)
+ *   sharer_receive.c  asks and loads (receivers' threads)
  */
 #ifndef CAIRN_CACHE_SHARER_INTERNAL_H
 #define CAIRN_CACHE_SHARER_INTERNAL_H
@@ -20,7 +21,8 @@ enum {
     SHARER_JOBS = 3,   /* copies on their way out                                               */
     SHARER_POINTS = 8, /* points on their way out: they need no room for bytes                  */
     SHARER_OUT = SHARER_JOBS + SHARER_POINTS,
-    SHARER_LOADS = 2,        /* and in                                                                */
+    SHARER_LOADS = 32,       /* blobs on their way in: their room is memory's                         */
+    SHARER_AHEAD = 8,        /* of one request                                                        */
     SHARER_MARGIN_S = 60,    /* clocks of servers may differ by so much                                 */
     SHARER_KEYS_MAX = 512,   /* points that one request asks for                                      */
     SHARER_ASKS_MORE = 2,    /* questions beyond one a slot: of requests that are gone                 */
@@ -29,11 +31,10 @@ enum {
     SHARER_STATES_MAX = 64,  /* of one path                                                           */
     SHARER_KNOWN = 8192,     /* names that are known to be in the store                               */
     SHARER_PART_BESIDE = 10, /* beside requests one part in so many goes into copying                 */
-    SHARER_GAIN_TOKENS = 64, /* less isn't worth a question                                           */
-    SHARER_SAVING_MS = 100   /* states that save less and mark nothing stay at home                   */
+    SHARER_GAIN_TOKENS = 64  /* less isn't worth a question                                           */
 };
 
-/* Phases of all that is handed from thread to thread. LEFT: nobody wants it any more. */
+/* Phases of all that is handed from thread to thread. */
 typedef enum sharer_phase { SHARER_FREE, SHARER_READY, SHARER_RUNNING, SHARER_DONE } sharer_phase;
 
 /* One blob or point on its way out. Filled by the engine's thread while FREE. */
@@ -63,11 +64,11 @@ typedef struct sharer_candidate {
     cairn_path_digest path;
 } sharer_candidate;
 
-/* One request's question. Filled by the engine's thread while FREE, then the receiver's until DONE. */
+/* One request's question. Filled by the engine's thread while FREE, then a receiver's until DONE. */
 typedef struct sharer_ask {
     sharer_phase phase;
     bool left;        /* the request is gone: free it when nobody works on it                             */
-    uint32_t running; /* loads of it that the receiver has in hand                                        */
+    uint32_t running; /* loads of it that the receivers have in hand, or will                             */
     uint64_t until_ns;
     uint32_t resume;
     double read_ns_token;
@@ -82,20 +83,31 @@ typedef struct sharer_ask {
     uint32_t count_heads;     /* of the state, and of the rows beyond `resume`                          */
     uint32_t *head_parts;     /* uint32_t[parts_room]: whose they are                                   */
     cairn_shared_head *heads; /* cairn_shared_head[parts_room], the first count_heads are the receiver's   */
-    uint64_t trip_ns;         /* that the first question took: once more for each blob                  */
     uint64_t expected_ns;     /* that their bytes will take                                             */
     bool dearer;              /* there was something, and reading is faster                            */
 } sharer_ask;
 
-/* One blob on its way in. */
+/* One blob on its way in. Filled by the engine's thread while FREE, then a receiver's until DONE. */
 typedef struct sharer_load {
     sharer_phase phase;
-    sharer_ask *ask;
+    bool left; /* the request is gone: taken when it is done                                              */
+    sharer_ask *ask; /* until it is done                                                                  */
     uint32_t head;
     uint64_t order, until_ns;
     cairn_status status;
-    uint8_t *payload; /* uint8_t[payload_room]                                                            */
+    cairn_blob_id blob;
+    uint64_t bytes;
+    uint64_t name; /* for what is known                                                                   */
+    uint8_t *out;  /* uint8_t[bytes], memory's, reserved                                                  */
 } sharer_load;
+
+/* A thread that asks and loads, with connections of its own. */
+typedef struct sharer_receiver {
+    cairn_sharer *sharer;
+    cairn_shared_reader *reader;
+    pthread_t thread;
+    bool runs;
+} sharer_receiver;
 
 /* How far a slot's path is handed over. */
 typedef struct sharer_slot {
@@ -136,8 +148,9 @@ struct cairn_sharer {
     uint64_t reconnects; /* of the store, as seen last                                                   */
     uint64_t orders;     /* jobs and loads so far                                                        */
 
-    pthread_t sender, receiver;
-    bool sender_runs, receiver_runs;
+    pthread_t sender;
+    bool sender_runs;
+    sharer_receiver receivers[CAIRN_SHARED_READERS];
     pthread_mutex_t lock; /* over phases and what follows                                                */
     pthread_cond_t wake_sender, wake_receiver;
     pthread_cond_t done;
@@ -166,9 +179,21 @@ void cairn_sharer_settle(cairn_sharer *sharer);
 /* sharer.c: signals are the program's other threads' business; a store that hangs up is no reason to die of SIGPIPE. */
 void cairn_sharer_signals_block(void);
 
-/* The threads; ctx is the sharer. */
+/* The threads; ctx is the sharer, and the receiver. */
 void *cairn_sharer_sender(void *ctx);
 void *cairn_sharer_receiver(void *ctx);
+
+/* sharer_load.c: hand blobs to the receivers, as many as may be ahead. Otherwise memory has no room for one. */
+CAIRN_MUST_CHECK cairn_status cairn_sharer_loads_start(cairn_sharer *sharer, cairn_share *share);
+/* Take what has come into memory. Gives the first failure. */
+CAIRN_MUST_CHECK cairn_status cairn_sharer_loads_take(cairn_sharer *sharer, cairn_share *share,
+                                                      uint64_t *ret_bytes);
+/* The request goes: give up what was not begun. */
+void cairn_sharer_loads_leave(cairn_sharer *sharer, cairn_share *share);
+/* Take what came for requests that are gone. */
+void cairn_sharer_loads_settle(cairn_sharer *sharer);
+/* Is anything still on its way for them? */
+bool cairn_sharer_loads_left(cairn_sharer *sharer);
 
 /* sharer_receive.c: give back what an ask's answer holds. The lock isn't needed: nobody works on it. */
 void cairn_sharer_ask_clear(cairn_sharer *sharer, sharer_ask *ask);

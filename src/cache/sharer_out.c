@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "cache/sharer_internal.h"
+#include "cache/state_worth.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -37,6 +39,7 @@ void cairn_sharer_settle(cairn_sharer *sharer)
 {
     uint64_t now_ns = cairn_clock_now_ns(cairn_clock_system());
     cairn_shared_stats store;
+    cairn_sharer_loads_settle(sharer);
     cairn_shared_stats_get(sharer->shared, &store);
     if (store.reconnects != sharer->reconnects) { /* a store that restarted may have nothing any more */
         sharer->reconnects = store.reconnects;
@@ -47,10 +50,10 @@ void cairn_sharer_settle(cairn_sharer *sharer)
     }
     for (int i = 0; i < SHARER_OUT; i++) {
         sharer_job *job = &sharer->jobs[i];
-        (void)pthread_mutex_lock(&sharer->lock);
+        cairn_lock(&sharer->lock);
         bool done = job->phase == SHARER_DONE;
         job->phase = done ? SHARER_FREE : job->phase;
-        (void)pthread_mutex_unlock(&sharer->lock);
+        cairn_unlock(&sharer->lock);
         if (!done) {
             continue;
         }
@@ -73,11 +76,11 @@ static sharer_job *job_take(cairn_sharer *sharer, bool point)
     if (cairn_clock_now_ns(cairn_clock_system()) < sharer->retry_ns) {
         return NULL;
     }
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     for (int i = point ? SHARER_JOBS : 0; i < (point ? SHARER_OUT : SHARER_JOBS) && found == NULL; i++) {
         found = sharer->jobs[i].phase == SHARER_FREE ? &sharer->jobs[i] : NULL;
     }
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     return found;
 }
 
@@ -85,12 +88,12 @@ static sharer_job *job_take(cairn_sharer *sharer, bool point)
 static uint64_t on_its_way(cairn_sharer *sharer, uint64_t name)
 {
     uint64_t order = 0;
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     for (int i = 0; i < SHARER_OUT && order == 0; i++) {
         bool carries = sharer->jobs[i].phase != SHARER_FREE && sharer->jobs[i].name == name;
         order = carries ? sharer->jobs[i].order : 0;
     }
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     return order;
 }
 
@@ -100,11 +103,11 @@ static void job_start(cairn_sharer *sharer, uint32_t slot, uint64_t name, sharer
     job->name = name;
     job->anew = cairn_sharer_knows(sharer, name) == SHARER_KNOWN_OLD;
     job->space = sharer->space;
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     job->order = ++sharer->orders;
     job->phase = SHARER_READY;
     (void)pthread_cond_signal(&sharer->wake_sender);
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
 }
 
 /* --- the path in hand ----------------------------------------------------------------------------------------- */
@@ -235,8 +238,6 @@ static out_result block_out(cairn_sharer *sharer, uint32_t slot, const cairn_cor
 static uint32_t states_list(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path, bool grows,
                             cairn_core_path_state *states)
 {
-    const uint16_t always = CAIRN_BOUNDARY_SYSTEM_END | CAIRN_BOUNDARY_LAST_USER | CAIRN_BOUNDARY_OPENER |
-                            CAIRN_BOUNDARY_MARK | CAIRN_BOUNDARY_BRANCH;
     cairn_core_path_state all[SHARER_STATES_MAX];
     uint32_t count = 0, stored = cairn_core_slot_states(sharer->cache->core, slot, all, SHARER_STATES_MAX);
     stored = stored < SHARER_STATES_MAX ? stored : SHARER_STATES_MAX;
@@ -249,8 +250,9 @@ static uint32_t states_list(cairn_sharer *sharer, uint32_t slot, const cairn_cor
                                                                .role = CAIRN_ROLE_ASSISTANT}};
     }
     for (uint32_t i = 0; i < stored && count < SHARER_STATES_MAX; i++) {
-        bool more = !grows && (i < 2 || all[i].saving_ms >= SHARER_SAVING_MS);
-        if (more || (all[i].boundary.kinds & always) != 0) {
+        uint16_t kinds = all[i].boundary.kinds;
+        if (grows ? cairn_state_anchors(kinds, false)
+                  : i < 2 || cairn_state_worth(kinds, all[i].saving_ms, false)) {
             states[count++] = all[i];
         }
     }
@@ -514,11 +516,11 @@ bool cairn_sharer_noted(const cairn_sharer *sharer)
 bool cairn_sharer_sending(cairn_sharer *sharer)
 {
     bool sending;
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     sending = sharer->count_forgets > 0;
     for (int i = 0; i < SHARER_OUT; i++) {
         sending = sending || sharer->jobs[i].phase != SHARER_FREE;
     }
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     return sending;
 }

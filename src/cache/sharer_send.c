@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "cache/sharer_internal.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -56,13 +57,13 @@ static bool forget_one(cairn_sharer *sharer)
 {
     cairn_shared_space space;
     cairn_namespace first = sharer->forgets[0];
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     uint64_t until_ns = cairn_clock_now_ns(cairn_clock_system()) + SEND_S * SECOND_NS;
     cairn_status status = cairn_shared_space_get(sharer->shared, &first, &space, NULL);
     if (status == CAIRN_OK) {
         status = cairn_shared_forget(sharer->shared, &space, until_ns, NULL);
     }
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     if (status == CAIRN_OK) {
         sharer->count_forgets--;
         memmove(&sharer->forgets[0], &sharer->forgets[1], sharer->count_forgets * sizeof sharer->forgets[0]);
@@ -88,7 +89,7 @@ void *cairn_sharer_sender(void *ctx)
 {
     cairn_sharer *sharer = ctx;
     cairn_sharer_signals_block();
-    (void)pthread_mutex_lock(&sharer->lock);
+    cairn_lock(&sharer->lock);
     while (!sharer->stop) {
         if (sharer->count_forgets > 0 && forget_one(sharer)) {
             continue;
@@ -99,14 +100,14 @@ void *cairn_sharer_sender(void *ctx)
             continue;
         }
         job->phase = SHARER_RUNNING;
-        (void)pthread_mutex_unlock(&sharer->lock);
+        cairn_unlock(&sharer->lock);
         cairn_status status = job_send(sharer, job);
-        (void)pthread_mutex_lock(&sharer->lock);
+        cairn_lock(&sharer->lock);
         job->status = status;
         sharer->failed = status != CAIRN_OK ? job->order : sharer->failed;
         job->phase = SHARER_DONE;
         (void)pthread_cond_broadcast(&sharer->done);
     }
-    (void)pthread_mutex_unlock(&sharer->lock);
+    cairn_unlock(&sharer->lock);
     return NULL;
 }

@@ -200,7 +200,7 @@ static cairn_status secret_make(const char *dir, const char *path, uint8_t secre
         struct timespec tick = {.tv_nsec = 10000000L};
         (void)nanosleep(&tick, NULL);
     }
-    if (status == CAIRN_OK)
+    if (status != CAIRN_BUSY) /* where nothing can be locked, too: who comes second reads what the first wrote */
         status = secret_load(path, secret, reterr);
     if (status == CAIRN_NOTFOUND) {
         status = getrandom(secret, CAIRN_DISK_PLAN_KEY, 0) == CAIRN_DISK_PLAN_KEY

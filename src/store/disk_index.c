@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lock.h"
+
 /* The table's own version (PRAGMA user_version); another one is renewed. */
 enum {
     INDEX_VERSION = 1,
@@ -187,8 +189,8 @@ cairn_status cairn_disk_index_open(const cairn_mem *mem, const char *path, cairn
         return cairn_error_set(reterr, CAIRN_NOMEM, "store/disk_index: open", NULL);
     }
     index->mem = mem;
-    (void)pthread_mutex_init(&index->lock, NULL);
-    (void)pthread_mutex_init(&index->total_lock, NULL);
+    cairn_lock_init(&index->lock);
+    cairn_lock_init(&index->total_lock);
     cairn_error error = {0};
     bool renewed = false;
     cairn_status status = db_open(index, path != NULL ? path : ":memory:", &renewed, &error);
@@ -223,7 +225,7 @@ void cairn_disk_index_close(cairn_disk_index *index)
 /* Take the lock and the statement; give both back with statement_end. */
 static sqlite3_stmt *statement_begin(cairn_disk_index *index, index_statement which)
 {
-    (void)pthread_mutex_lock(&index->lock);
+    cairn_lock(&index->lock);
     return index->statement[which];
 }
 
@@ -231,7 +233,7 @@ static void statement_end(cairn_disk_index *index, sqlite3_stmt *statement)
 {
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
-    (void)pthread_mutex_unlock(&index->lock);
+    cairn_unlock(&index->lock);
 }
 
 /* Run a statement that gives no rows. */
@@ -253,22 +255,22 @@ static void key_make(const cairn_namespace *space, const uint8_t *fingerprint, c
 
 static void total_add(cairn_disk_index *index, bool state, uint64_t file_bytes)
 {
-    (void)pthread_mutex_lock(&index->total_lock);
+    cairn_lock(&index->total_lock);
     index->total.blobs++;
     index->total.states += state ? 1 : 0;
     index->total.file_bytes += file_bytes;
-    (void)pthread_mutex_unlock(&index->total_lock);
+    cairn_unlock(&index->total_lock);
 }
 
 static void total_forget(cairn_disk_index *index, bool state, uint64_t file_bytes)
 {
-    (void)pthread_mutex_lock(&index->total_lock);
+    cairn_lock(&index->total_lock);
     if (CAIRN_EXPECT(index->total.blobs > 0 && index->total.file_bytes >= file_bytes)) {
         index->total.blobs--;
         index->total.states -= state ? 1 : 0;
         index->total.file_bytes -= file_bytes;
     }
-    (void)pthread_mutex_unlock(&index->total_lock);
+    cairn_unlock(&index->total_lock);
 }
 
 cairn_status cairn_disk_index_put(cairn_disk_index *index, const cairn_disk_row *row, cairn_error *reterr)
@@ -458,9 +460,9 @@ cairn_status cairn_disk_index_names(cairn_disk_index *index, const char *folder,
 
 void cairn_disk_index_total(cairn_disk_index *index, cairn_disk_total *ret_total)
 {
-    (void)pthread_mutex_lock(&index->total_lock);
+    cairn_lock(&index->total_lock);
     *ret_total = index->total;
-    (void)pthread_mutex_unlock(&index->total_lock);
+    cairn_unlock(&index->total_lock);
 }
 
 /* One number, or `otherwise` where there is no row. */

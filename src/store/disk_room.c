@@ -11,6 +11,8 @@
 
 #include "store/tier_disk_internal.h"
 
+#include "base/lock.h"
+
 /* Where a put says no by itself. */
 static const char put_where[] = "store/disk: budget";
 
@@ -18,33 +20,33 @@ enum { EVICT_AT_ONCE = 64 };
 
 void cairn_disk_pin(cairn_disk *disk, const char *name)
 {
-    (void)pthread_mutex_lock(&disk->lock);
+    cairn_lock(&disk->lock);
     if (disk->count_pins < CAIRN_DISK_PINS_MAX) {
         (void)snprintf(disk->pins[disk->count_pins++], CAIRN_BLOB_NAME_BYTES, "%s", name);
     }
-    (void)pthread_mutex_unlock(&disk->lock);
+    cairn_unlock(&disk->lock);
 }
 
 void cairn_disk_unpin(cairn_disk *disk, const char *name)
 {
-    (void)pthread_mutex_lock(&disk->lock);
+    cairn_lock(&disk->lock);
     for (uint32_t i = 0; i < disk->count_pins; i++) {
         if (strcmp(disk->pins[i], name) == 0) {
             memcpy(disk->pins[i], disk->pins[--disk->count_pins], CAIRN_BLOB_NAME_BYTES);
             break;
         }
     }
-    (void)pthread_mutex_unlock(&disk->lock);
+    cairn_unlock(&disk->lock);
 }
 
 static bool pinned(cairn_disk *disk, const char *name)
 {
     bool found = false;
-    (void)pthread_mutex_lock(&disk->lock);
+    cairn_lock(&disk->lock);
     for (uint32_t i = 0; i < disk->count_pins && !found; i++) {
         found = strcmp(disk->pins[i], name) == 0;
     }
-    (void)pthread_mutex_unlock(&disk->lock);
+    cairn_unlock(&disk->lock);
     return found;
 }
 
@@ -75,22 +77,22 @@ static uint64_t reserve(cairn_disk *disk, uint64_t more)
 {
     cairn_disk_total total;
     cairn_disk_index_total(disk->index, &total);
-    (void)pthread_mutex_lock(&disk->lock);
+    cairn_lock(&disk->lock);
     uint64_t sum = total.file_bytes + disk->reserved_bytes + more;
     uint64_t over = sum > disk->bytes_max ? sum - disk->bytes_max : 0;
     if (over == 0) {
         disk->reserved_bytes += more;
     }
-    (void)pthread_mutex_unlock(&disk->lock);
+    cairn_unlock(&disk->lock);
     return over;
 }
 
 void cairn_disk_room_release(cairn_disk *disk, uint64_t bytes)
 {
-    (void)pthread_mutex_lock(&disk->lock);
+    cairn_lock(&disk->lock);
     CAIRN_ASSERT(disk->reserved_bytes >= bytes);
     disk->reserved_bytes -= bytes;
-    (void)pthread_mutex_unlock(&disk->lock);
+    cairn_unlock(&disk->lock);
 }
 
 cairn_status cairn_disk_room_make(cairn_disk *disk, uint64_t file_bytes, double rank, cairn_error *reterr)
@@ -156,10 +158,10 @@ cairn_status cairn_disk_day_add(cairn_disk *disk, uint64_t now_s, uint64_t bytes
         status = cairn_disk_index_written(disk->index, day, &sum, reterr);
     }
     if (status == CAIRN_OK) {
-        (void)pthread_mutex_lock(&disk->lock);
+        cairn_lock(&disk->lock);
         disk->day = day;
         disk->day_bytes = sum;
-        (void)pthread_mutex_unlock(&disk->lock);
+        cairn_unlock(&disk->lock);
     }
     return status;
 }
@@ -167,9 +169,9 @@ cairn_status cairn_disk_day_add(cairn_disk *disk, uint64_t now_s, uint64_t bytes
 uint64_t cairn_disk_day_bytes(cairn_disk *disk)
 {
     uint64_t day = cairn_disk_now_s(disk) / DISK_DAY_S;
-    (void)pthread_mutex_lock(&disk->lock);
+    cairn_lock(&disk->lock);
     uint64_t bytes = disk->day == day ? disk->day_bytes : 0;
-    (void)pthread_mutex_unlock(&disk->lock);
+    cairn_unlock(&disk->lock);
     return bytes;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "store/blob_seal.h"
 
 enum {
@@ -414,7 +415,7 @@ cairn_status cairn_note_log_new(const cairn_mem *mem, cairn_io *io, const cairn_
     if (log->has_key) {
         memcpy(log->key, options->key, sizeof log->key);
     }
-    (void)pthread_mutex_init(&log->lock, NULL);
+    cairn_lock_init(&log->lock);
     *ret_log = log;
     return CAIRN_OK;
 }
@@ -443,9 +444,9 @@ cairn_status cairn_note_log_add(cairn_note_log *log, const cairn_namespace *spac
         status = record_write(&names, note, count, &record, reterr);
     }
     if (status == CAIRN_OK) {
-        (void)pthread_mutex_lock(&log->lock);
+        cairn_lock(&log->lock);
         status = append(log, &names, &record, reterr);
-        (void)pthread_mutex_unlock(&log->lock);
+        cairn_unlock(&log->lock);
     }
     OPENSSL_cleanse(&names, sizeof names);
     cairn_buf_release(&record);
@@ -488,7 +489,7 @@ uint64_t cairn_note_log_each(cairn_note_log *log, const cairn_namespace *space, 
     if (space_of(log, space, &names) != CAIRN_OK) {
         return 0;
     }
-    (void)pthread_mutex_lock(&log->lock);
+    cairn_lock(&log->lock);
     bool listed = files_list(log, names.shown, &files);
     for (uint32_t i = 0; listed && i < files.count; i++) {
         char path[PATH_BYTES];
@@ -504,7 +505,7 @@ uint64_t cairn_note_log_each(cairn_note_log *log, const cairn_namespace *space, 
         merge(log, &names, &files);
     }
     files_release(log, &files);
-    (void)pthread_mutex_unlock(&log->lock);
+    cairn_unlock(&log->lock);
     OPENSSL_cleanse(&names, sizeof names);
     return given;
 }
@@ -516,7 +517,7 @@ void cairn_note_log_forget(cairn_note_log *log, const cairn_namespace *space)
     if (space != NULL && space_of(log, space, &names) != CAIRN_OK) {
         return;
     }
-    (void)pthread_mutex_lock(&log->lock);
+    cairn_lock(&log->lock);
     bool listed = files_list(log, space != NULL ? names.shown : NULL, &files);
     for (uint32_t i = 0; listed && i < files.count; i++) {
         char path[PATH_BYTES];
@@ -524,6 +525,6 @@ void cairn_note_log_forget(cairn_note_log *log, const cairn_namespace *space)
         (void)!cairn_io_unlink(log->io, path, NULL);
     }
     files_release(log, &files);
-    (void)pthread_mutex_unlock(&log->lock);
+    cairn_unlock(&log->lock);
     OPENSSL_cleanse(&names, sizeof names);
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 
 struct cairn_read_pool {
     const cairn_mem *mem;
@@ -34,12 +35,12 @@ static cairn_read *pop(cairn_read_pool *pool)
 /* Read one that was taken out. The lock is held before and after, not meanwhile. */
 static void carry_out(cairn_read_pool *pool, cairn_read *read)
 {
-    (void)pthread_mutex_unlock(&pool->lock);
+    cairn_unlock(&pool->lock);
     uint64_t begin_ns = cairn_clock_now_ns(cairn_clock_system());
     uint64_t digest = 0;
     cairn_status status = read->get(read, &digest);
     uint64_t took_ns = cairn_clock_now_ns(cairn_clock_system()) - begin_ns;
-    (void)pthread_mutex_lock(&pool->lock);
+    cairn_lock(&pool->lock);
     read->status = status;
     read->digest = digest;
     read->took_ns = took_ns;
@@ -50,7 +51,7 @@ static void carry_out(cairn_read_pool *pool, cairn_read *read)
 static void *reader_main(void *ctx)
 {
     cairn_read_pool *pool = ctx;
-    (void)pthread_mutex_lock(&pool->lock);
+    cairn_lock(&pool->lock);
     while (!pool->stop) {
         cairn_read *read = pop(pool);
         if (read != NULL) {
@@ -59,7 +60,7 @@ static void *reader_main(void *ctx)
             (void)pthread_cond_wait(&pool->work, &pool->lock);
         }
     }
-    (void)pthread_mutex_unlock(&pool->lock);
+    cairn_unlock(&pool->lock);
     return NULL;
 }
 
@@ -71,7 +72,7 @@ cairn_status cairn_read_pool_new(const cairn_mem *mem, unsigned threads, cairn_r
         return cairn_error_set(reterr, CAIRN_NOMEM, "store/read_pool: new", NULL);
     }
     pool->mem = mem;
-    (void)pthread_mutex_init(&pool->lock, NULL);
+    cairn_lock_init(&pool->lock);
     (void)pthread_cond_init(&pool->work, NULL);
     (void)pthread_cond_init(&pool->done, NULL);
     CAIRN_ASSERT(threads <= CAIRN_READ_THREADS_MAX);
@@ -88,11 +89,11 @@ void cairn_read_pool_free(cairn_read_pool *pool)
     if (pool == NULL) {
         return;
     }
-    (void)pthread_mutex_lock(&pool->lock);
+    cairn_lock(&pool->lock);
     CAIRN_ASSERT(pool->first == NULL);
     pool->stop = true;
     (void)pthread_cond_broadcast(&pool->work);
-    (void)pthread_mutex_unlock(&pool->lock);
+    cairn_unlock(&pool->lock);
     for (unsigned i = 0; i < pool->count_threads; i++) {
         (void)pthread_join(pool->threads[i], NULL);
     }
@@ -104,7 +105,7 @@ void cairn_read_pool_free(cairn_read_pool *pool)
 
 void cairn_read_start(cairn_read_pool *pool, cairn_read *read)
 {
-    (void)pthread_mutex_lock(&pool->lock);
+    cairn_lock(&pool->lock);
     CAIRN_ASSERT(read->phase == CAIRN_READ_NEW);
     read->phase = CAIRN_READ_WAITS;
     read->next = NULL;
@@ -115,20 +116,20 @@ void cairn_read_start(cairn_read_pool *pool, cairn_read *read)
     }
     pool->last = read;
     (void)pthread_cond_signal(&pool->work);
-    (void)pthread_mutex_unlock(&pool->lock);
+    cairn_unlock(&pool->lock);
 }
 
 bool cairn_read_done(cairn_read_pool *pool, const cairn_read *read)
 {
-    (void)pthread_mutex_lock(&pool->lock);
+    cairn_lock(&pool->lock);
     bool done = read->phase == CAIRN_READ_DONE;
-    (void)pthread_mutex_unlock(&pool->lock);
+    cairn_unlock(&pool->lock);
     return done;
 }
 
 void cairn_read_help(cairn_read_pool *pool, cairn_read *read)
 {
-    (void)pthread_mutex_lock(&pool->lock);
+    cairn_lock(&pool->lock);
     CAIRN_ASSERT(read->phase != CAIRN_READ_NEW);
     while (read->phase != CAIRN_READ_DONE) {
         cairn_read *other = pop(pool); /* never empty while `read` itself waits */
@@ -138,12 +139,12 @@ void cairn_read_help(cairn_read_pool *pool, cairn_read *read)
             (void)pthread_cond_wait(&pool->done, &pool->lock);
         }
     }
-    (void)pthread_mutex_unlock(&pool->lock);
+    cairn_unlock(&pool->lock);
 }
 
 void cairn_read_cancel(cairn_read_pool *pool, cairn_read *read)
 {
-    (void)pthread_mutex_lock(&pool->lock);
+    cairn_lock(&pool->lock);
     if (read->phase == CAIRN_READ_WAITS) {
         cairn_read **link = &pool->first, *before = NULL;
         while (*link != read) {
@@ -159,5 +160,5 @@ void cairn_read_cancel(cairn_read_pool *pool, cairn_read *read)
     while (read->phase == CAIRN_READ_RUNS) {
         (void)pthread_cond_wait(&pool->done, &pool->lock);
     }
-    (void)pthread_mutex_unlock(&pool->lock);
+    cairn_unlock(&pool->lock);
 }

@@ -16,56 +16,59 @@ enum {
 };
 
 /* Ask for values. Each item's status says how it went when CAIRN_OK came back. */
-static cairn_status batch_get(cairn_shared *shared, cairn_kv_item *items, uint32_t count, uint64_t until_ns,
-                              cairn_error *reterr)
+static cairn_status batch_get(cairn_shared_reader *reader, cairn_kv_item *items, uint32_t count,
+                              uint64_t until_ns, cairn_error *reterr)
 {
     cairn_error error = {0};
-    cairn_kv *kv = shared->kv[CAIRN_SHARED_READING];
-    cairn_status status = cairn_shared_enter(shared, reterr);
+    cairn_kv *kv = reader->kv;
+    uint64_t entry = 0;
+    cairn_status status = cairn_shared_enter(reader->shared, &entry, reterr);
     if (status != CAIRN_OK) {
         return status;
     }
     status = kv->ops->get(kv, items, count, until_ns, &error);
-    cairn_shared_leave(shared, CAIRN_SHARED_READING, status, &error);
+    cairn_shared_leave(reader->shared, kv, entry, status, &error);
     if (status != CAIRN_OK && reterr != NULL) {
         *reterr = error;
     }
     return status;
 }
 
-void cairn_shared_point_drop(cairn_shared *shared, const char *key, uint64_t until_ns)
+void cairn_shared_point_drop(cairn_shared_reader *reader, const char *key, uint64_t until_ns)
 {
     cairn_error error = {0};
-    cairn_kv *kv = shared->kv[CAIRN_SHARED_READING];
+    cairn_kv *kv = reader->kv;
+    uint64_t entry = 0;
     cairn_kv_item item = {0};
     memcpy(item.key, key, sizeof item.key);
-    if (cairn_shared_enter(shared, NULL) == CAIRN_OK) {
-        cairn_shared_leave(shared, CAIRN_SHARED_READING, kv->ops->drop(kv, &item, 1, until_ns, &error),
-                           &error);
+    if (cairn_shared_enter(reader->shared, &entry, NULL) == CAIRN_OK) {
+        cairn_shared_leave(reader->shared, kv, entry, kv->ops->drop(kv, &item, 1, until_ns, &error), &error);
     }
 }
 
 /* What is wrong is of no use to anybody: away with it. */
-static cairn_status damaged(cairn_shared *shared, const char *key, uint64_t until_ns, const char *what,
+static cairn_status damaged(cairn_shared_reader *reader, const char *key, uint64_t until_ns, const char *what,
                             cairn_error *reterr)
 {
     cairn_error error = {0};
     (void)cairn_error_set(&error, CAIRN_CORRUPT, where_get, "%s", what);
-    cairn_shared_trouble(shared, &shared->stats.damaged, &error);
-    cairn_shared_point_drop(shared, key, until_ns);
+    cairn_shared_trouble(reader->shared, &reader->shared->stats.damaged, &error);
+    cairn_shared_point_drop(reader, key, until_ns);
     if (reterr != NULL) {
         *reterr = error;
     }
     return CAIRN_CORRUPT;
 }
 
-cairn_status cairn_shared_ask(cairn_shared *shared, const char (*keys)[CAIRN_KV_KEY_BYTES], uint32_t count,
-                              uint64_t until_ns, bool *ret_there, cairn_error *reterr)
+cairn_status cairn_shared_ask(cairn_shared_reader *reader, const char (*keys)[CAIRN_KV_KEY_BYTES],
+                              uint32_t count, uint64_t until_ns, bool *ret_there, cairn_error *reterr)
 {
-    cairn_kv *kv = shared->kv[CAIRN_SHARED_READING];
+    cairn_shared *shared = reader->shared;
+    cairn_kv *kv = reader->kv;
+    uint64_t entry = 0;
     cairn_error error = {0};
     cairn_kv_item *items = cairn_mem_array(shared->mem, count, sizeof *items);
-    cairn_status status = items != NULL ? cairn_shared_enter(shared, reterr)
+    cairn_status status = items != NULL ? cairn_shared_enter(shared, &entry, reterr)
                                         : cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
     if (status != CAIRN_OK) {
         goto out;
@@ -74,7 +77,7 @@ cairn_status cairn_shared_ask(cairn_shared *shared, const char (*keys)[CAIRN_KV_
         memcpy(items[i].key, keys[i], sizeof items[i].key);
     }
     status = kv->ops->exists(kv, items, count, until_ns, &error);
-    cairn_shared_leave(shared, CAIRN_SHARED_READING, status, &error);
+    cairn_shared_leave(shared, kv, entry, status, &error);
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
         ret_there[i] = items[i].status == CAIRN_OK;
     }
@@ -95,26 +98,29 @@ static bool too_old(const cairn_shared *shared, uint64_t created_s)
     return now_s > 0 && (uint64_t)now_s > created_s && (uint64_t)now_s - created_s > shared->ttl_s;
 }
 
-cairn_status cairn_shared_point_get(cairn_shared *shared, const cairn_shared_space *space, const char *key,
-                                    uint32_t parts_room, uint64_t until_ns, cairn_shared_point *ret_point,
-                                    cairn_error *reterr)
+cairn_status cairn_shared_point_get(cairn_shared_reader *reader, const cairn_shared_space *space,
+                                    const char *key, uint32_t parts_room, uint64_t until_ns,
+                                    cairn_shared_point *ret_point, cairn_error *reterr)
 {
+    cairn_shared *shared = reader->shared;
     cairn_kv_item item = {.room_bytes = POINT_BYTES_MAX};
     cairn_error error = {0};
+    uint64_t begin_ns = cairn_clock_now_ns(cairn_clock_system());
     memcpy(item.key, key, sizeof item.key);
     item.bytes = cairn_mem_alloc(shared->mem, POINT_BYTES_MAX);
-    cairn_status status = item.bytes != NULL ? batch_get(shared, &item, 1, until_ns, reterr)
+    cairn_status status = item.bytes != NULL ? batch_get(reader, &item, 1, until_ns, reterr)
                                              : cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
     if (status != CAIRN_OK) {
         goto out;
     }
+    cairn_shared_saw_trip(shared, cairn_clock_now_ns(cairn_clock_system()) - begin_ns);
     status = item.status;
     if (status == CAIRN_OK) {
         status = cairn_shared_point_read(space, cairn_shared_key(shared), item.bytes, item.size_bytes,
                                          parts_room, ret_point, &error);
     }
     if (status == CAIRN_CORRUPT || status == CAIRN_LIMIT) {
-        status = damaged(shared, key, until_ns, "a point that fails its check", reterr);
+        status = damaged(reader, key, until_ns, "a point that fails its check", reterr);
     } else if (status == CAIRN_OK && too_old(shared, ret_point->created_s)) {
         status = cairn_error_set(reterr, CAIRN_NOTFOUND, where_get, "too old");
     } else if (status == CAIRN_OK) {
@@ -127,19 +133,19 @@ out:
     return status;
 }
 
-cairn_status cairn_shared_forgotten(cairn_shared *shared, const cairn_shared_space *space, uint64_t until_ns,
-                                    uint64_t *ret_forgotten_s, cairn_error *reterr)
+cairn_status cairn_shared_forgotten(cairn_shared_reader *reader, const cairn_shared_space *space,
+                                    uint64_t until_ns, uint64_t *ret_forgotten_s, cairn_error *reterr)
 {
     uint8_t bytes[CAIRN_SHARED_MARKER_BYTES];
     cairn_kv_item item = {.bytes = bytes, .room_bytes = sizeof bytes};
     cairn_status status = cairn_shared_marker_key(space, item.key);
     if (status == CAIRN_OK) {
-        status = batch_get(shared, &item, 1, until_ns, reterr);
+        status = batch_get(reader, &item, 1, until_ns, reterr);
     }
     if (status != CAIRN_OK || item.status == CAIRN_NOTFOUND) {
         return status != CAIRN_OK ? status : CAIRN_NOTFOUND;
     }
-    if (item.status != CAIRN_OK || cairn_shared_marker_read(space, cairn_shared_key(shared), bytes,
+    if (item.status != CAIRN_OK || cairn_shared_marker_read(space, cairn_shared_key(reader->shared), bytes,
                                                             item.size_bytes, ret_forgotten_s) != CAIRN_OK) {
         *ret_forgotten_s = UINT64_MAX;
     }
@@ -186,7 +192,7 @@ void cairn_shared_heads_release(cairn_shared *shared, cairn_shared_head *heads, 
     }
 }
 
-static cairn_status heads_take(cairn_shared *shared, const cairn_shared_space *space,
+static cairn_status heads_take(cairn_shared_reader *reader, const cairn_shared_space *space,
                                const cairn_shared_part *parts, uint32_t count, const cairn_kv_item *items,
                                uint64_t until_ns, cairn_shared_head *heads, cairn_error *reterr)
 {
@@ -195,19 +201,20 @@ static cairn_status heads_take(cairn_shared *shared, const cairn_shared_space *s
             return cairn_error_set(reterr, CAIRN_NOTFOUND, where_get, "the store forgot a part of it");
         }
         cairn_error error = {0};
-        if (items[i].status != CAIRN_OK ||
-            head_check(shared, space, &parts[i], &heads[i], items[i].size_bytes, &error) != CAIRN_OK) {
-            return damaged(shared, items[i].key, until_ns,
+        if (items[i].status != CAIRN_OK || head_check(reader->shared, space, &parts[i], &heads[i],
+                                                      items[i].size_bytes, &error) != CAIRN_OK) {
+            return damaged(reader, items[i].key, until_ns,
                            error.detail[0] != '\0' ? error.detail : "a head that is too long", reterr);
         }
     }
     return CAIRN_OK;
 }
 
-cairn_status cairn_shared_heads_get(cairn_shared *shared, const cairn_shared_space *space,
+cairn_status cairn_shared_heads_get(cairn_shared_reader *reader, const cairn_shared_space *space,
                                     const cairn_shared_part *parts, uint32_t count, uint64_t until_ns,
                                     cairn_shared_head *ret_heads, cairn_error *reterr)
 {
+    cairn_shared *shared = reader->shared;
     cairn_kv_item *items = cairn_mem_array(shared->mem, count, sizeof *items);
     memset(ret_heads, 0, count * sizeof *ret_heads);
     bool fine = items != NULL;
@@ -219,10 +226,10 @@ cairn_status cairn_shared_heads_get(cairn_shared *shared, const cairn_shared_spa
         items[i].room_bytes = ret_heads[i].room;
         fine = items[i].bytes != NULL;
     }
-    cairn_status status = fine ? batch_get(shared, items, count, until_ns, reterr)
+    cairn_status status = fine ? batch_get(reader, items, count, until_ns, reterr)
                                : cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
     if (status == CAIRN_OK) {
-        status = heads_take(shared, space, parts, count, items, until_ns, ret_heads, reterr);
+        status = heads_take(reader, space, parts, count, items, until_ns, ret_heads, reterr);
     }
     if (status == CAIRN_OK) {
         cairn_shared_count(shared, &shared->stats.heads, count);
@@ -237,11 +244,9 @@ cairn_status cairn_shared_heads_get(cairn_shared *shared, const cairn_shared_spa
 
 /* Everything that reading one blob needs. */
 typedef struct load_work {
-    cairn_shared *shared;
+    cairn_shared_reader *reader;
     const cairn_shared_head *head;
     cairn_seal seal;
-    uint8_t *sealed; /* uint8_t[SHARED_PIECES_AT_ONCE][piece and tag]; NULL: not encrypted               */
-    uint64_t sealed_room;
     char name[CAIRN_BLOB_NAME_BYTES];
 } load_work;
 
@@ -259,7 +264,7 @@ static cairn_status piece_take(load_work *work, uint32_t index, const cairn_kv_i
         cairn_blob_check(item->bytes, stored, check);
         if (memcmp(check, cairn_blob_header_piece_check(head->bytes, &head->layout, index), sizeof check) ==
                 0 &&
-            (work->sealed == NULL ||
+            (work->reader->sealed == NULL ||
              cairn_seal_open_piece(&work->seal, index, item->bytes, stored - CAIRN_BLOB_TAG_BYTES,
                                    out + (uint64_t)index * CAIRN_BLOB_PIECE_BYTES))) {
             return CAIRN_OK;
@@ -277,53 +282,60 @@ static cairn_status pieces_get(load_work *work, uint32_t begin, uint32_t count, 
     for (uint32_t i = 0; i < count; i++) {
         uint32_t index = begin + i;
         items[i] = (cairn_kv_item){.room_bytes = cairn_blob_piece_bytes(&head->meta, &head->layout, index)};
-        items[i].bytes = work->sealed != NULL
-                             ? work->sealed + (uint64_t)i * (CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES)
+        items[i].bytes = work->reader->sealed != NULL
+                             ? work->reader->sealed + i * work->reader->shared->piece_room
                              : out + (uint64_t)index * CAIRN_BLOB_PIECE_BYTES;
         cairn_shared_piece_key(work->name, index,
                                cairn_blob_header_piece_check(head->bytes, &head->layout, index),
                                items[i].key);
     }
-    cairn_status status = batch_get(work->shared, items, count, until_ns, reterr);
+    cairn_status status = batch_get(work->reader, items, count, until_ns, reterr);
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
         status = piece_take(work, begin + i, &items[i], out, reterr);
         if (status == CAIRN_CORRUPT) {
             char key[CAIRN_KV_KEY_BYTES]; /* without its head nobody asks for it again */
             cairn_shared_head_key(work->name, key);
-            status = damaged(work->shared, key, until_ns, "a piece that fails its check", reterr);
+            status = damaged(work->reader, key, until_ns, "a piece that fails its check", reterr);
         }
     }
     return status;
 }
 
-cairn_status cairn_shared_load(cairn_shared *shared, const cairn_shared_head *head, uint64_t until_ns,
+/* All pieces, a few at once. Gives how many came whole. */
+static uint32_t pieces_load(load_work *work, uint64_t until_ns, uint8_t *out, cairn_status *ret_status,
+                            cairn_error *reterr)
+{
+    uint32_t done = 0, pieces = work->head->layout.count_pieces;
+    uint32_t most = work->reader->sealed != NULL ? SHARED_SEALED_IN : SHARED_PIECES_AT_ONCE;
+    while (done < pieces && *ret_status == CAIRN_OK) {
+        uint32_t count = pieces - done < most ? pieces - done : most;
+        *ret_status = pieces_get(work, done, count, until_ns, out, reterr);
+        done += *ret_status == CAIRN_OK ? count : 0;
+    }
+    return done;
+}
+
+cairn_status cairn_shared_load(cairn_shared_reader *reader, const cairn_shared_head *head, uint64_t until_ns,
                                uint8_t *out, cairn_error *reterr)
 {
-    load_work work = {.shared = shared, .head = head};
-    uint64_t begin_ns = cairn_clock_now_ns(cairn_clock_system());
+    cairn_shared *shared = reader->shared;
+    load_work work = {.reader = reader, .head = head};
+    cairn_shared_meter meter;
     cairn_status status = CAIRN_OK;
+    cairn_shared_load_begin(shared, &meter);
     cairn_blob_name(&head->meta, work.name);
-    if (shared->encrypted) {
-        work.sealed_room = (uint64_t)SHARED_PIECES_AT_ONCE * (CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES);
-        work.sealed = cairn_mem_alloc(shared->mem, work.sealed_room);
-        if (work.sealed == NULL ||
-            cairn_seal_init(&work.seal, shared->key, head->meta.nonce, head->bytes) != CAIRN_OK) {
-            status = cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
-        }
+    if (shared->encrypted && cairn_blob_piece_bytes(&head->meta, &head->layout, 0) > shared->piece_room) {
+        status = cairn_error_set(reterr, CAIRN_LIMIT, where_get, "larger than was said at open");
+    } else if (shared->encrypted &&
+               cairn_seal_init(&work.seal, shared->key, head->meta.nonce, head->bytes) != CAIRN_OK) {
+        status = cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
     }
-    uint32_t done = 0, pieces = head->layout.count_pieces;
-    while (done < pieces && status == CAIRN_OK) {
-        uint32_t count = pieces - done < SHARED_PIECES_AT_ONCE ? pieces - done : SHARED_PIECES_AT_ONCE;
-        status = pieces_get(&work, done, count, until_ns, out, reterr);
-        done += status == CAIRN_OK ? count : 0;
-    }
-    uint64_t cost_ns = cairn_clock_now_ns(cairn_clock_system()) - begin_ns;
-    uint64_t bytes = done == pieces ? head->meta.payload_bytes : (uint64_t)done * CAIRN_BLOB_PIECE_BYTES;
+    uint32_t done = pieces_load(&work, until_ns, out, &status, reterr);
+    uint64_t bytes = status == CAIRN_OK ? head->meta.payload_bytes : (uint64_t)done * CAIRN_BLOB_PIECE_BYTES;
     if (status == CAIRN_TIMEOUT && bytes == 0) {
         bytes = 1; /* it was slower than could be measured */
     }
-    cairn_shared_loaded(shared, bytes, cost_ns, status == CAIRN_OK);
+    cairn_shared_load_end(shared, &meter, bytes, status == CAIRN_OK);
     cairn_seal_release(&work.seal);
-    cairn_mem_release(shared->mem, work.sealed, work.sealed_room);
     return status;
 }

@@ -20,8 +20,6 @@ typedef struct put_work {
     uint8_t (*checks)[16]; /* uint8_t[count_pieces][16]                                                  */
     uint8_t *head;         /* uint8_t[header_bytes rounded up, and a tag]                                */
     uint64_t head_room;
-    uint8_t *sealed; /* uint8_t[SHARED_PIECES_AT_ONCE][piece and tag]; NULL: not encrypted               */
-    uint64_t sealed_room;
 } put_work;
 
 /* Ask the store to take a batch. CAIRN_OK: it has all of it. */
@@ -29,13 +27,14 @@ static cairn_status batch_put(cairn_shared *shared, cairn_kv_item *items, uint32
                               cairn_error *reterr)
 {
     cairn_error error = {0};
-    cairn_kv *kv = shared->kv[CAIRN_SHARED_WRITING];
-    cairn_status status = cairn_shared_enter(shared, reterr);
+    cairn_kv *kv = shared->writer;
+    uint64_t entry = 0;
+    cairn_status status = cairn_shared_enter(shared, &entry, reterr);
     if (status != CAIRN_OK) {
         return status;
     }
     status = kv->ops->put(kv, items, count, shared->ttl_s, until_ns, &error);
-    cairn_shared_leave(shared, CAIRN_SHARED_WRITING, status, &error);
+    cairn_shared_leave(shared, kv, entry, status, &error);
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
         if (items[i].status != CAIRN_OK) {
             status = cairn_error_set(&error, items[i].status, where_put,
@@ -60,20 +59,18 @@ static cairn_status work_init(put_work *work, cairn_error *reterr)
     work->head_room = work->layout.data_begin + CAIRN_SHARED_TAG_BYTES;
     work->head = cairn_mem_alloc(shared->mem, work->head_room);
     work->checks = cairn_mem_array(shared->mem, work->layout.count_pieces, sizeof *work->checks);
-    if (shared->encrypted) {
-        work->sealed_room = (uint64_t)SHARED_PIECES_AT_ONCE * (CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES);
-        work->sealed = cairn_mem_alloc(shared->mem, work->sealed_room);
+    if (work->head == NULL || work->checks == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, where_put, NULL);
     }
-    return work->head != NULL && work->checks != NULL && (!shared->encrypted || work->sealed != NULL)
+    return !shared->encrypted || cairn_blob_piece_bytes(&work->meta, &work->layout, 0) <= shared->piece_room
                ? CAIRN_OK
-               : cairn_error_set(reterr, CAIRN_NOMEM, where_put, NULL);
+               : cairn_error_set(reterr, CAIRN_LIMIT, where_put, "larger than was said at open");
 }
 
 static void work_release(put_work *work)
 {
     const cairn_mem *mem = work->shared->mem;
     cairn_seal_release(&work->seal);
-    cairn_mem_release(mem, work->sealed, work->sealed_room);
     cairn_mem_array_release(mem, work->checks, work->layout.count_pieces, sizeof *work->checks);
     cairn_mem_release(mem, work->head, work->head_room);
 }
@@ -85,8 +82,8 @@ static bool piece_make(put_work *work, const uint8_t *payload, uint32_t index, u
     const uint8_t *plain = payload + (uint64_t)index * CAIRN_BLOB_PIECE_BYTES;
     uint32_t count = cairn_blob_piece_bytes(&work->meta, &work->layout, index);
     *item = (cairn_kv_item){.bytes = (uint8_t *)plain, .size_bytes = count};
-    if (work->sealed != NULL) {
-        item->bytes = work->sealed + (uint64_t)slot * (CAIRN_BLOB_PIECE_BYTES + CAIRN_BLOB_TAG_BYTES);
+    if (work->shared->sealed != NULL) {
+        item->bytes = work->shared->sealed + slot * work->shared->piece_room;
         if (!cairn_seal_close_piece(&work->seal, index, plain, count - CAIRN_BLOB_TAG_BYTES, item->bytes)) {
             return false;
         }
@@ -99,9 +96,10 @@ static bool piece_make(put_work *work, const uint8_t *payload, uint32_t index, u
 static cairn_status pieces_put(put_work *work, const uint8_t *payload, uint64_t until_ns, cairn_error *reterr)
 {
     cairn_kv_item items[SHARED_PIECES_AT_ONCE];
+    uint32_t most = work->shared->sealed != NULL ? SHARED_SEALED_OUT : SHARED_PIECES_AT_ONCE;
     for (uint32_t done = 0; done < work->layout.count_pieces;) {
         uint32_t count = work->layout.count_pieces - done;
-        count = count < SHARED_PIECES_AT_ONCE ? count : SHARED_PIECES_AT_ONCE;
+        count = count < most ? count : most;
         for (uint32_t i = 0; i < count; i++) {
             if (!piece_make(work, payload, done + i, i, &items[i])) {
                 return cairn_error_set(reterr, CAIRN_NOMEM, where_put, "encryption");
@@ -120,15 +118,16 @@ static cairn_status pieces_put(put_work *work, const uint8_t *payload, uint64_t 
 static bool head_there(put_work *work, uint64_t until_ns)
 {
     cairn_shared *shared = work->shared;
-    cairn_kv *kv = shared->kv[CAIRN_SHARED_WRITING];
+    cairn_kv *kv = shared->writer;
+    uint64_t entry = 0;
     cairn_kv_item item = {.status = CAIRN_NOTFOUND};
     cairn_error error = {0};
     cairn_shared_head_key(work->name, item.key);
-    if (cairn_shared_enter(shared, NULL) != CAIRN_OK) {
+    if (cairn_shared_enter(shared, &entry, NULL) != CAIRN_OK) {
         return false;
     }
     cairn_status status = kv->ops->exists(kv, &item, 1, until_ns, &error);
-    cairn_shared_leave(shared, CAIRN_SHARED_WRITING, status, &error);
+    cairn_shared_leave(shared, kv, entry, status, &error);
     return status == CAIRN_OK && item.status == CAIRN_OK;
 }
 

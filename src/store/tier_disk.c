@@ -1,6 +1,6 @@
 /*
- * tier_disk - see the header. Files are written and read by disk_file, found by disk_find, given room by disk_room, listed
- * by disk_scan, remembered by disk_index.
+ * tier_disk - see the header. Here: blobs in and out. The directory is opened and made by disk_open; files are written and read by
+ * disk_file, found by disk_find, given room by disk_room, listed by disk_scan, remembered by disk_index.
  *
  * It must not know tokens beyond their digests, nor why a blob is worth keeping: its value is a number that is given.
  */
@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "store/tier_disk_internal.h"
 
-enum { INDEX_TABLES_MAX = 64, FORGET_AT_ONCE = 64 };
+enum { FORGET_AT_ONCE = 64 };
 
 bool cairn_disk_path(const cairn_disk *disk, const char *folder, const char *name,
                      char ret_path[DISK_PATH_BYTES])
@@ -54,189 +55,9 @@ uint64_t cairn_disk_now_s(const cairn_disk *disk)
 
 void cairn_disk_count(cairn_disk *disk, uint64_t *counter, uint64_t by)
 {
-    (void)pthread_mutex_lock(&disk->lock);
+    cairn_lock(&disk->lock);
     *counter += by;
-    (void)pthread_mutex_unlock(&disk->lock);
-}
-
-/* Open the first table that no other process has. */
-static cairn_status index_open(cairn_disk *disk, bool in_memory, bool *ret_renewed, cairn_error *reterr)
-{
-    disk->table = -1;
-    if (in_memory) {
-        return cairn_disk_index_open(disk->mem, NULL, &disk->index, ret_renewed, reterr);
-    }
-    cairn_status status = CAIRN_BUSY;
-    for (int i = 0; i < INDEX_TABLES_MAX && status == CAIRN_BUSY; i++) {
-        char name[32], path[DISK_PATH_BYTES];
-        (void)snprintf(name, sizeof name, "index.%d.db", i);
-        if (!cairn_disk_path(disk, name, NULL, path)) {
-            return cairn_error_set(reterr, CAIRN_INVALID, "store/disk: open",
-                                   "the directory's name is too long");
-        }
-        status = cairn_disk_index_open(disk->mem, path, &disk->index, ret_renewed, reterr);
-        disk->table = status == CAIRN_OK ? i : -1;
-    }
-    if (status != CAIRN_OK &&
-        status != CAIRN_NOMEM) { /* no SQLite here (read-only, full): do without its file */
-        status = cairn_disk_index_open(disk->mem, NULL, &disk->index, ret_renewed, reterr);
-    }
-    return status;
-}
-
-/* Make one folder whose parent is there, and make its name durable. One that is there already costs one call. */
-static cairn_status folder_make(cairn_disk *disk, const char *folder, cairn_error *reterr)
-{
-    char path[DISK_PATH_BYTES];
-    if (!cairn_disk_path(disk, folder, NULL, path)) {
-        return cairn_error_set(reterr, CAIRN_INVALID, "store/disk: folder",
-                               "the directory's name is too long");
-    }
-    cairn_error error = {0};
-    cairn_status status = cairn_io_mkdir(disk->io, path, &error);
-    if (status == CAIRN_OK) {
-        status = cairn_io_dir_sync(disk->io, disk->dir, &error);
-    } else if (status == CAIRN_EXISTS) {
-        status = CAIRN_OK;
-    }
-    if (status != CAIRN_OK && reterr != NULL) {
-        *reterr = error;
-    }
-    return status;
-}
-
-/* The folder that holds DIR: "." when it has no other. */
-static void parent_of(const char *dir, char ret_parent[DISK_PATH_BYTES])
-{
-    (void)snprintf(ret_parent, DISK_PATH_BYTES, "%s", dir);
-    char *slash = strrchr(ret_parent, '/');
-    if (slash == NULL) {
-        (void)snprintf(ret_parent, DISK_PATH_BYTES, ".");
-    } else {
-        slash[slash == ret_parent ? 1 : 0] = '\0';
-    }
-}
-
-static cairn_status folders_make(cairn_disk *disk, cairn_error *reterr)
-{
-    char parent[DISK_PATH_BYTES];
-    parent_of(disk->dir, parent);
-    cairn_io_stat stat;
-    bool new = cairn_io_stat_path(disk->io, disk->dir, &stat, NULL) != CAIRN_OK;
-    cairn_status status = new ? cairn_io_mkdir_all(disk->io, disk->dir, reterr) : CAIRN_OK;
-    if (status == CAIRN_OK && new) {
-        status = cairn_io_dir_sync(disk->io, parent, reterr);
-    }
-    if (status == CAIRN_OK) {
-        status = folder_make(disk, "tmp", reterr);
-    }
-    if (status == CAIRN_OK) {
-        status = folder_make(disk, "bad", reterr);
-    }
-    return status;
-}
-
-void cairn_disk_secret_keep(cairn_disk *disk)
-{
-    char path[DISK_PATH_BYTES];
-    cairn_io_stat stat;
-    if (disk->has_secret && !disk->read_only && cairn_disk_path(disk, "namespace.key", NULL, path) &&
-        cairn_io_stat_path(disk->io, path, &stat, NULL) == CAIRN_NOTFOUND) {
-        (void)!cairn_io_write_file(disk->io, path, disk->secret, sizeof disk->secret, NULL);
-    }
-}
-
-/* Make the directory ready. What stands in the way now may be gone later, unless it is a file. */
-static cairn_status directory_prepare(cairn_disk *disk, cairn_error *reterr)
-{
-    cairn_io_stat stat;
-    cairn_status status = folders_make(disk, &disk->trouble);
-    if (status == CAIRN_OK) {
-        disk->trouble = (cairn_error){0};
-        return status;
-    }
-    bool a_file =
-        cairn_io_stat_path(disk->io, disk->dir, &stat, NULL) == CAIRN_OK && stat.kind != CAIRN_IO_KIND_FOLDER;
-    if (!a_file && status != CAIRN_NOMEM && status != CAIRN_INVALID) {
-        return CAIRN_OK;
-    }
-    if (reterr != NULL) {
-        *reterr = disk->trouble;
-    }
-    return status;
-}
-
-cairn_status cairn_disk_open(const cairn_mem *mem, cairn_io *io, const cairn_disk_options *options,
-                             cairn_disk **ret_disk, cairn_error *reterr)
-{
-    cairn_disk *disk = cairn_mem_zalloc(mem, sizeof *disk);
-    if (disk == NULL) {
-        return cairn_error_set(reterr, CAIRN_NOMEM, "store/disk: open", NULL);
-    }
-    disk->mem = mem;
-    disk->io = io;
-    disk->clock = options->clock != NULL ? options->clock : cairn_clock_system();
-    disk->bytes_max = options->bytes_max;
-    disk->written_day_bytes = options->written_day_bytes;
-    disk->read_only = options->read_only;
-    memcpy(disk->fingerprint, options->fingerprint, sizeof disk->fingerprint);
-    if (options->key != NULL) {
-        memcpy(disk->key, options->key, sizeof disk->key);
-        disk->encrypted = true;
-    }
-    if (options->secret != NULL) {
-        memcpy(disk->secret, options->secret, sizeof disk->secret);
-        disk->has_secret = true;
-    }
-    (void)pthread_mutex_init(&disk->lock, NULL);
-    cairn_status status = CAIRN_NOMEM;
-    disk->dir = cairn_mem_str_dup(mem, options->dir);
-    disk->pins = cairn_mem_array(mem, CAIRN_DISK_PINS_MAX, sizeof *disk->pins);
-    if (disk->dir == NULL || disk->pins == NULL) {
-        status = cairn_error_set(reterr, CAIRN_NOMEM, "store/disk: open", NULL);
-        goto failed;
-    }
-    status = disk->read_only ? CAIRN_OK : directory_prepare(disk, reterr);
-    if (status != CAIRN_OK) {
-        goto failed;
-    }
-    bool renewed = false;
-    status = index_open(disk, options->index_in_memory || options->read_only, &renewed, reterr);
-    if (status != CAIRN_OK) {
-        goto failed;
-    }
-    (void)!cairn_disk_day_add(disk, cairn_disk_now_s(disk), 0, NULL);
-    if (!disk->read_only) {
-        cairn_disk_tmp_clean(disk);
-        cairn_disk_bad_trim(disk);
-    }
-    *ret_disk = disk;
-    return CAIRN_OK;
-failed:
-    cairn_disk_close(disk);
-    return status;
-}
-
-cairn_status cairn_disk_trouble(const cairn_disk *disk, cairn_error *reterr)
-{
-    if (disk->trouble.status != CAIRN_OK && reterr != NULL) {
-        *reterr = disk->trouble;
-    }
-    return disk->trouble.status;
-}
-
-void cairn_disk_close(cairn_disk *disk)
-{
-    if (disk == NULL) {
-        return;
-    }
-    cairn_disk_index_close(disk->index);
-    cairn_mem_array_release(disk->mem, disk->pins, CAIRN_DISK_PINS_MAX, sizeof *disk->pins);
-    cairn_mem_str_release(disk->mem, disk->dir);
-    OPENSSL_cleanse(disk->key, sizeof disk->key);
-    OPENSSL_cleanse(disk->secret, sizeof disk->secret);
-    (void)pthread_mutex_destroy(&disk->lock);
-    cairn_mem_release(disk->mem, disk, sizeof *disk);
+    cairn_unlock(&disk->lock);
 }
 
 void cairn_disk_set_aside(cairn_disk *disk, const char *name, cairn_status why)
@@ -318,6 +139,15 @@ cairn_status cairn_disk_get(cairn_disk *disk, const char *name, const cairn_blob
     return status;
 }
 
+/* Give a whole file its name. That the old name is gone and the new one there is what a rename is for: an answer was lost then. */
+static cairn_status file_rename(cairn_disk *disk, const char *from, const char *to, cairn_error *reterr)
+{
+    cairn_io_stat stat;
+    cairn_status status = cairn_io_rename(disk->io, from, to, reterr);
+    bool done = status == CAIRN_NOTFOUND && cairn_io_stat_path(disk->io, to, &stat, NULL) == CAIRN_OK;
+    return done ? CAIRN_OK : status;
+}
+
 /* Write under a temporary name, then rename; false names in `reterr` why not. */
 // NOLINTNEXTLINE(readability-function-size): what belongs to one blob
 static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_blob_meta *meta,
@@ -336,10 +166,11 @@ static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_b
         return cairn_error_set(reterr, CAIRN_INVALID, "store/disk: put", "the directory's name is too long");
     }
     cairn_file *file = NULL;
-    unsigned flags = CAIRN_IO_WRITE | CAIRN_IO_CREATE | CAIRN_IO_EXCLUSIVE;
+    /* The name is nobody else's; and where a request may be sent twice the second must not find the first in its way. */
+    unsigned flags = CAIRN_IO_WRITE | CAIRN_IO_CREATE | CAIRN_IO_TRUNCATE;
     cairn_status status = cairn_io_open(disk->io, tmp, flags, &file, reterr);
     if (status == CAIRN_NOTFOUND &&
-        folders_make(disk, NULL) == CAIRN_OK) { /* removed while running: made again */
+        cairn_disk_folders_make(disk, NULL) == CAIRN_OK) { /* removed while running: made again */
         cairn_disk_secret_keep(disk);
         status = cairn_io_open(disk->io, tmp, flags, &file, reterr);
     }
@@ -354,10 +185,10 @@ static cairn_status file_place(cairn_disk *disk, const char *name, const cairn_b
         cairn_io_discard(file);
     }
     if (status == CAIRN_OK) {
-        status = folder_make(disk, folder_name, reterr);
+        status = cairn_disk_folder_make(disk, folder_name, reterr);
     }
     if (status == CAIRN_OK) {
-        status = cairn_io_rename(disk->io, tmp, path, reterr);
+        status = file_rename(disk, tmp, path, reterr);
     }
     if (status == CAIRN_OK) {
         status = cairn_io_dir_sync(disk->io, folder, reterr);
@@ -584,9 +415,9 @@ void cairn_disk_stats_get(cairn_disk *disk, cairn_disk_stats *ret_stats)
 {
     cairn_disk_total total;
     cairn_disk_index_total(disk->index, &total);
-    (void)pthread_mutex_lock(&disk->lock);
+    cairn_lock(&disk->lock);
     *ret_stats = disk->stats;
-    (void)pthread_mutex_unlock(&disk->lock);
+    cairn_unlock(&disk->lock);
     ret_stats->blobs = total.blobs;
     ret_stats->states = total.states;
     ret_stats->file_bytes = total.file_bytes;

@@ -1,5 +1,5 @@
 /*
- * tier_disk_internal - what tier_disk.c, disk_find.c, disk_room.c and disk_scan.c share. Nobody else includes it.
+ * tier_disk_internal - what tier_disk.c and the disk_*.c beside it share. Nobody else includes it.
  */
 #ifndef CAIRN_STORE_TIER_DISK_INTERNAL_H
 #define CAIRN_STORE_TIER_DISK_INTERNAL_H
@@ -85,7 +85,13 @@ CAIRN_MUST_CHECK cairn_status cairn_disk_day_add(cairn_disk *disk, uint64_t now_
                                                  cairn_error *reterr);
 uint64_t cairn_disk_day_bytes(cairn_disk *disk);
 
-/* Write namespace.key again when it is gone and DIR is there. */
+/* disk_open.c: make one folder whose parent is there, and its name durable. One that is there already costs one call. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_folder_make(cairn_disk *disk, const char *folder,
+                                                     cairn_error *reterr);
+/* disk_open.c: make DIR and the folders that it always has. */
+CAIRN_MUST_CHECK cairn_status cairn_disk_folders_make(cairn_disk *disk, cairn_error *reterr);
+
+/* disk_open.c: write namespace.key again when it is gone and DIR is there. */
 void cairn_disk_secret_keep(cairn_disk *disk);
 
 /* Add to one of disk->stats. */

@@ -81,7 +81,7 @@ static cairn_status value_write(file_kv *files, const cairn_kv_item *item, const
 {
     cairn_file *file = NULL;
     cairn_status status = cairn_io_open(files->io, temporary,
-                                        CAIRN_IO_WRITE | CAIRN_IO_CREATE | CAIRN_IO_EXCLUSIVE, &file, reterr);
+                                        CAIRN_IO_WRITE | CAIRN_IO_CREATE | CAIRN_IO_TRUNCATE, &file, reterr);
     if (status == CAIRN_OK) {
         status = cairn_io_pwrite(file, item->bytes, item->size_bytes, 0, reterr);
         cairn_status closed = cairn_io_close(file, status == CAIRN_OK ? reterr : NULL);

@@ -15,7 +15,7 @@
  *
  * Units    bytes; ns of the system's monotonic clock; positions in tokens
  * Owner    the caller owns the tier; buffers are the caller's
- * Thread   one on each side (reading, writing) at a time; stats_get: any
+ * Thread   writing: one at a time. Reading: one at a time for each reader. stats_get: any
  * Errors   CAIRN_BUSY (left alone), CAIRN_IO, CAIRN_TIMEOUT, CAIRN_NOSPACE, CAIRN_NOTFOUND, CAIRN_CORRUPT, CAIRN_FOREIGN (another
  *          key), CAIRN_NOMEM: for a request each is a miss
  */
@@ -26,11 +26,10 @@
 
 typedef struct cairn_shared cairn_shared;
 
-typedef enum cairn_shared_side {
-    CAIRN_SHARED_READING,
-    CAIRN_SHARED_WRITING,
-    CAIRN_SHARED_SIDES
-} cairn_shared_side;
+/* A way in: connections of its own, made when they are used first. */
+typedef struct cairn_shared_reader cairn_shared_reader;
+
+enum { CAIRN_SHARED_READERS = 4 };
 
 typedef struct cairn_shared_options {
     const char *url;
@@ -39,7 +38,13 @@ typedef struct cairn_shared_options {
     uint32_t ttl_s;     /* what is older is not used, and forgotten where the store can forget         */
     uint64_t bytes_max; /* file:// only: of the whole directory                                        */
     const char *s3_id, *s3_secret, *s3_token, *s3_region; /* NULL: not given                            */
+    /* With a key: rooms for pieces on their way, taken by open and given back by close. */
+    const cairn_mem *room_mem;
+    uint64_t blob_bytes_max; /* of the largest blob that is read or written                              */
 } cairn_shared_options;
+
+/* What those rooms take. */
+uint64_t cairn_shared_room_bytes(uint64_t blob_bytes_max);
 
 /* A blob's header, checked. */
 typedef struct cairn_shared_head {
@@ -51,7 +56,9 @@ typedef struct cairn_shared_head {
 
 typedef struct cairn_shared_stats {
     uint64_t asks, points, heads, loads; /* that worked                                       */
-    uint64_t loaded_bytes, load_ns;
+    uint64_t loaded_bytes;
+    uint32_t
+        loads_at_once; /* at most, so far                                                               */
     uint64_t puts, put_bytes, points_put, puts_known; /* known: the store had the blob already             */
     uint64_t failures, timeouts, damaged, full, refused_while_open;
     uint64_t reconnects; /* of the writing side: when it grows, the store may have been emptied             */
@@ -78,8 +85,21 @@ CAIRN_MUST_CHECK cairn_status cairn_shared_space_get(const cairn_shared *shared,
 /* How many points may be asked for at once. */
 uint32_t cairn_shared_keys_max(const cairn_shared *shared);
 
-/* Throughput of loading, bytes per ns: what was measured, the older the less; a guess at first. */
+/* The reader of that number, below CAIRN_SHARED_READERS; it is the tier's. */
+cairn_shared_reader *cairn_shared_reader_get(cairn_shared *shared, uint32_t index);
+
+/*
+ * Throughput of loading with all readers, bytes per ns, round trips not counted: what was measured, the older the less; a guess
+ * at first.
+ */
 double cairn_shared_speed(cairn_shared *shared);
+/*
+ * How many blobs of that size are best loaded side by side: one, or as many as there are readers where a round trip takes a
+ * quarter and more of the time that the bytes take. Several fill a long line; over a short one they cost more than they win.
+ */
+uint32_t cairn_shared_at_once(cairn_shared *shared, uint64_t blob_bytes);
+/* How long so many blobs of so many bytes together will take: with that speed, and round trips, side by side. */
+uint64_t cairn_shared_expected_ns(cairn_shared *shared, uint64_t bytes, uint32_t count);
 
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
@@ -89,9 +109,9 @@ double cairn_shared_speed(cairn_shared *shared);
  *   keys       [in]   of cairn_shared_point_key, char[count][CAIRN_KV_KEY_BYTES]
  *   ret_there  [out]  bool[count]
  */
-CAIRN_MUST_CHECK cairn_status cairn_shared_ask(cairn_shared *shared, const char (*keys)[CAIRN_KV_KEY_BYTES],
-                                               uint32_t count, uint64_t until_ns, bool *ret_there,
-                                               cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_shared_ask(cairn_shared_reader *reader,
+                                               const char (*keys)[CAIRN_KV_KEY_BYTES], uint32_t count,
+                                               uint64_t until_ns, bool *ret_there, cairn_error *reterr);
 
 /*
  * Read one point.
@@ -100,20 +120,21 @@ CAIRN_MUST_CHECK cairn_status cairn_shared_ask(cairn_shared *shared, const char 
  *
  * Errors  CAIRN_NOTFOUND: also one that is too old
  */
-CAIRN_MUST_CHECK cairn_status cairn_shared_point_get(cairn_shared *shared, const cairn_shared_space *space,
-                                                     const char *key, uint32_t parts_room, uint64_t until_ns,
+CAIRN_MUST_CHECK cairn_status cairn_shared_point_get(cairn_shared_reader *reader,
+                                                     const cairn_shared_space *space, const char *key,
+                                                     uint32_t parts_room, uint64_t until_ns,
                                                      cairn_shared_point *ret_point, cairn_error *reterr);
 
 /*
  * When was the space forgotten last? After a damaged marker nothing is believed: UINT64_MAX.
  * Errors  CAIRN_NOTFOUND: never
  */
-CAIRN_MUST_CHECK cairn_status cairn_shared_forgotten(cairn_shared *shared, const cairn_shared_space *space,
-                                                     uint64_t until_ns, uint64_t *ret_forgotten_s,
-                                                     cairn_error *reterr);
+CAIRN_MUST_CHECK cairn_status cairn_shared_forgotten(cairn_shared_reader *reader,
+                                                     const cairn_shared_space *space, uint64_t until_ns,
+                                                     uint64_t *ret_forgotten_s, cairn_error *reterr);
 
 /* Remove a point that names what isn't there any more. Best effort. */
-void cairn_shared_point_drop(cairn_shared *shared, const char *key, uint64_t until_ns);
+void cairn_shared_point_drop(cairn_shared_reader *reader, const char *key, uint64_t until_ns);
 
 /*
  * Read the heads of some parts, in one round trip, and check each: its tag, its check, that it is what its name says, and
@@ -121,7 +142,8 @@ void cairn_shared_point_drop(cairn_shared *shared, const char *key, uint64_t unt
  *
  *   ret_heads  [out]  cairn_shared_head[count]; release them when CAIRN_OK came back
  */
-CAIRN_MUST_CHECK cairn_status cairn_shared_heads_get(cairn_shared *shared, const cairn_shared_space *space,
+CAIRN_MUST_CHECK cairn_status cairn_shared_heads_get(cairn_shared_reader *reader,
+                                                     const cairn_shared_space *space,
                                                      const cairn_shared_part *parts, uint32_t count,
                                                      uint64_t until_ns, cairn_shared_head *ret_heads,
                                                      cairn_error *reterr);
@@ -132,7 +154,7 @@ void cairn_shared_heads_release(cairn_shared *shared, cairn_shared_head *heads, 
  *
  *   out  [out]  uint8_t[head->meta.payload_bytes]
  */
-CAIRN_MUST_CHECK cairn_status cairn_shared_load(cairn_shared *shared, const cairn_shared_head *head,
+CAIRN_MUST_CHECK cairn_status cairn_shared_load(cairn_shared_reader *reader, const cairn_shared_head *head,
                                                 uint64_t until_ns, uint8_t *out, cairn_error *reterr);
 
 /* --- writing -------------------------------------------------------------------------------------------------- */

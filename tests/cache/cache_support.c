@@ -53,6 +53,15 @@ void talk_remove(talk *t, uint32_t index)
     t->messages[t->count].answer = NULL;
 }
 
+void talk_long(talk *t, uint64_t seed)
+{
+    memset(t, 0, sizeof *t);
+    talk_add(t, CAIRN_ROLE_SYSTEM, seed, 900);
+    talk_add(t, CAIRN_ROLE_USER, seed + 1, 700);
+    talk_add(t, CAIRN_ROLE_ASSISTANT, seed + 2, 120);
+    talk_add(t, CAIRN_ROLE_USER, seed + 3, 1400);
+}
+
 /* Tokens 0 to 15 are framing; the replica's vocabulary has at least 64. */
 static void frame(rendered *r, cairn_role role)
 {

@@ -39,6 +39,8 @@ void talk_add_answer(talk *t, const cairn_token *tokens, uint32_t count);
 /* Cut it to its first `count` messages. */
 void talk_cut(talk *t, uint32_t count);
 void talk_remove(talk *t, uint32_t index);
+/* One of four messages and some 3,000 tokens; its words follow from the seed. */
+void talk_long(talk *t, uint64_t seed);
 
 /* A prompt with its own tokens and boundaries. */
 typedef struct rendered {

@@ -49,15 +49,6 @@ static void disk_end(disk_world *d)
     cairn_io_memory_free(d->memory);
 }
 
-static void talk_usual(talk *t, uint64_t seed)
-{
-    memset(t, 0, sizeof *t);
-    talk_add(t, CAIRN_ROLE_SYSTEM, seed, 900);
-    talk_add(t, CAIRN_ROLE_USER, seed + 1, 700);
-    talk_add(t, CAIRN_ROLE_ASSISTANT, seed + 2, 120);
-    talk_add(t, CAIRN_ROLE_USER, seed + 3, 1400);
-}
-
 static void conversation_is_resumed_after_a_restart(void **state)
 {
     (void)state;
@@ -67,7 +58,7 @@ static void conversation_is_resumed_after_a_restart(void **state)
         d.w.replica.cut_sensitive = mode == CAIRN_RESUME_EXACT;
         disk_open(&d);
         talk t;
-        talk_usual(&t, 1);
+        talk_long(&t, 1);
         outcome o;
         turn(&d.w, &t, (cairn_resume_mode)mode, 20, &o);
         uint32_t before = o.record.prompt_tokens;
@@ -98,7 +89,7 @@ static void what_was_not_flushed_is_read_again_and_right(void **state)
     disk_init(&d);
     disk_open(&d);
     talk t;
-    talk_usual(&t, 1);
+    talk_long(&t, 1);
     outcome o;
     turn(&d.w, &t, CAIRN_RESUME_EXACT, 20, &o);
     (void)cairn_cache_idle(d.w.cache);
@@ -123,7 +114,7 @@ static void conversation_that_lost_its_slot_is_kept_too(void **state)
     outcome o;
     uint32_t prompts[3];
     for (uint32_t i = 0; i < 3; i++) {
-        talk_usual(&talks[i], 10 * i + 1);
+        talk_long(&talks[i], 10 * i + 1);
         turn(&d.w, &talks[i], CAIRN_RESUME_EXACT, 20, &o);
         prompts[i] = o.record.prompt_tokens;
     }
@@ -159,7 +150,7 @@ static void two_servers_share_a_directory(void **state)
     b.disk.io = a.disk.io;
     disk_open(&b);
     talk t;
-    talk_usual(&t, 1);
+    talk_long(&t, 1);
     outcome o;
     for (int i = 0; i < 4; i++) {
         disk_world *here = i % 2 == 0 ? &a : &b;
@@ -235,7 +226,7 @@ static void disk_that_is_full_for_a_while_is_used_again(void **state)
         moody_make(cairn_io_memory_io(d.memory));
         disk_open(&d);
         talk t;
-        talk_usual(&t, 1);
+        talk_long(&t, 1);
         outcome o;
         atomic_store(&mood, (int)moods[m]);
         turn(&d.w, &t, CAIRN_RESUME_EXACT, 20, &o);
@@ -267,7 +258,7 @@ static void namespaces_are_walls_on_disk_too(void **state)
     disk_init(&d);
     disk_open(&d);
     talk t;
-    talk_usual(&t, 1);
+    talk_long(&t, 1);
     rendered r;
     outcome o;
     render(&r, &t, CAIRN_RESUME_EXACT);
@@ -296,7 +287,7 @@ static void other_weights_never_use_it(void **state)
     disk_init(&d);
     disk_open(&d);
     talk t;
-    talk_usual(&t, 1);
+    talk_long(&t, 1);
     rendered r;
     outcome o;
     render(&r, &t, CAIRN_RESUME_FAST);
@@ -320,7 +311,7 @@ static void cancelled_while_fetching_leaves_no_trace(void **state)
     disk_init(&d);
     disk_open(&d);
     talk t;
-    talk_usual(&t, 1);
+    talk_long(&t, 1);
     outcome o;
     turn(&d.w, &t, CAIRN_RESUME_EXACT, 20, &o);
     talk_add(&t, CAIRN_ROLE_USER, 9, 100);
@@ -355,7 +346,7 @@ static void random_restarts_give_exact_answers(void **state)
         disk_open(&d);
         talk talks[3];
         for (uint32_t i = 0; i < 3; i++) {
-            talk_usual(&talks[i], 10 * i + (uint64_t)round);
+            talk_long(&talks[i], 10 * i + (uint64_t)round);
         }
         for (int i = 0; i < 25; i++) {
             talk *t = &talks[cairn_rng_below(&rng, 3)];
@@ -406,7 +397,7 @@ static void disk_that_fails_costs_time_only(void **state)
             d.w.options.disk = &d.disk;
             d.w.check_every = 4;
             talk t;
-            talk_usual(&t, 1);
+            talk_long(&t, 1);
             outcome o;
             for (int i = 0; i < 2; i++) {
                 d.w.options.disk = &d.disk;
@@ -435,7 +426,7 @@ static void learned_counts_outlive_a_restart_and_damaged_ones_are_set_aside(void
     d.w.replica.cut_sensitive = false;
     disk_open(&d);
     talk t;
-    talk_usual(&t, 1);
+    talk_long(&t, 1);
     outcome o;
     for (uint64_t i = 0; i < 6; i++) {
         talk_cut(&t, 3);

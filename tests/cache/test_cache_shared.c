@@ -1,94 +1,10 @@
 #define _GNU_SOURCE /* memmem */
 /*
- * Two servers and one store: what one has read the other resumes, exactly; and whatever the store does costs time
- * only. The store is a real redis-server, which the tests start, freeze, fill, empty and kill.
+ * Two servers and one store: what one has read the other resumes, exactly, and nobody else does. What goes wrong with a store:
+ * test_cache_shared_faults.
  */
 #include "base/clock.h"
-#include "cache/sharer_internal.h"
-#include "cache_support.h"
-#include "store/server_support.h"
-
-#define SECOND_NS UINT64_C(1000000000)
-
-typedef struct shared_world {
-    world w;
-    cairn_cache_shared shared;
-    char url[256];
-} shared_world;
-
-static void shared_init(shared_world *s, const server *store)
-{
-    memset(s, 0, sizeof *s);
-    world_init(&s->w);
-    (void)snprintf(s->url, sizeof s->url, "%s", redis_url(store));
-    /* A busy machine is no reason to miss: only tests of deadlines have short ones. */
-    s->shared = (cairn_cache_shared){.url = s->url, .ttl_s = 600, .deadline_ns = 20 * SECOND_NS};
-    s->w.replica.cut_sensitive = true;
-}
-
-static void shared_open(shared_world *s)
-{
-    s->w.options.shared = &s->shared;
-    world_open(&s->w);
-    if (s->w.cache->sharer == NULL) {
-        fail_msg("%s: %s", s->w.cache->sharer_error.where, s->w.cache->sharer_error.detail);
-    }
-}
-
-static cairn_cache_shared_stats stats_of(const shared_world *s)
-{
-    cairn_cache_shared_stats stats;
-    cairn_cache_shared_stats_get(s->w.cache, &stats);
-    return stats;
-}
-
-static void send_all(shared_world *s)
-{
-    assert_true(cairn_cache_flush(s->w.cache, 60 * SECOND_NS));
-}
-
-static void talk_usual(talk *t, uint64_t seed)
-{
-    memset(t, 0, sizeof *t);
-    talk_add(t, CAIRN_ROLE_SYSTEM, seed, 900);
-    talk_add(t, CAIRN_ROLE_USER, seed + 1, 700);
-    talk_add(t, CAIRN_ROLE_ASSISTANT, seed + 2, 120);
-    talk_add(t, CAIRN_ROLE_USER, seed + 3, 1400);
-}
-
-/* Two servers over one store; b has read nothing. */
-typedef struct pair {
-    server store;
-    shared_world a, b;
-    talk t;
-    uint32_t read; /* prompt tokens that a read */
-} pair;
-
-static void pair_open(pair *p, const char *const *more)
-{
-    redis_start(&p->store, more);
-    shared_init(&p->a, &p->store);
-    shared_init(&p->b, &p->store);
-}
-
-/* a reads a conversation, and all of it is sent. */
-static void pair_talk(pair *p, cairn_resume_mode mode)
-{
-    outcome o;
-    talk_usual(&p->t, 1);
-    turn(&p->a.w, &p->t, mode, 20, &o);
-    p->read = o.record.prompt_tokens;
-    send_all(&p->a);
-    talk_add(&p->t, CAIRN_ROLE_USER, 9, 100);
-}
-
-static void pair_close(pair *p)
-{
-    talk_release(&p->t);
-    world_close(&p->a.w);
-    world_close(&p->b.w);
-    server_end(&p->store);
-}
+#include "shared_support.h"
 
 static void conversation_read_on_one_server_is_resumed_on_the_other(void **state)
 {
@@ -104,21 +20,21 @@ static void conversation_read_on_one_server_is_resumed_on_the_other(void **state
         turn(&p.b.w, &p.t, (cairn_resume_mode)mode, 20, &o); /* compares with a cold run, bit for bit */
         assert_int_equal(o.record.source, CAIRN_SOURCE_SHARED);
         assert_true(o.record.resume + 8 >= p.read);
-        cairn_cache_shared_stats stats = stats_of(&p.b);
+        cairn_cache_shared_stats stats = shared_stats(&p.b);
         assert_true(stats.found == 1 && stats.fetched > 0 && stats.fetch_failures == 0 &&
                     stats.failures == 0);
 
         /* And back again, without sending what the store has. */
         uint64_t fetched = stats.fetched;
-        send_all(&p.b);
-        stats = stats_of(&p.b);
+        shared_send_all(&p.b);
+        stats = shared_stats(&p.b);
         assert_true(stats.sent <= 5);
         uint32_t before = o.record.prompt_tokens;
         talk_add(&p.t, CAIRN_ROLE_USER, 10, 100);
         turn(&p.a.w, &p.t, (cairn_resume_mode)mode, 20, &o);
         assert_int_equal(o.record.source, CAIRN_SOURCE_SHARED);
         assert_true(o.record.resume + 8 >= before);
-        assert_true(stats_of(&p.a).fetched < fetched); /* most of the rows were there */
+        assert_true(shared_stats(&p.a).fetched < fetched); /* most of the rows were there */
         pair_close(&p);
     }
 }
@@ -171,215 +87,6 @@ static void every_kind_of_store_is_resumed_from(void **state)
     }
 }
 
-/* --- what a store may do ---------------------------------------------------------------------------------------- */
-
-/* The other server asks after something happened to the store: the answer is the cold one. Gives its source. */
-static cairn_source other_asks(pair *p, outcome *o)
-{
-    turn(&p->b.w, &p->t, CAIRN_RESUME_EXACT, 10, o);
-    return o->record.source;
-}
-
-static void store_that_is_down_costs_time_only_and_is_used_when_it_comes(void **state)
-{
-    (void)state;
-    pair p;
-    outcome o;
-    pair_open(&p, NULL);
-    server_kill(&p.store);
-    shared_open(&p.a);
-    shared_open(&p.b);
-    talk_usual(&p.t, 1);
-    turn(&p.a.w, &p.t, CAIRN_RESUME_EXACT, 10, &o);
-    assert_false(cairn_cache_flush(p.a.w.cache, SECOND_NS / 5));
-    cairn_cache_shared_stats stats = stats_of(&p.a);
-    assert_true(stats.failures > 0 && !stats.works && stats.waiting && stats.due_ns > 0);
-    assert_status(stats.last_error.status, CAIRN_IO);
-    server_start(&p.store);
-    /* Left alone for a while, then asked again: nobody has to do anything. */
-    while (!cairn_cache_flush(p.a.w.cache, 5 * SECOND_NS)) {
-    }
-    assert_true(stats_of(&p.a).works);
-    talk_add(&p.t, CAIRN_ROLE_USER, 9, 100);
-    assert_int_equal(other_asks(&p, &o), CAIRN_SOURCE_SHARED);
-    pair_close(&p);
-}
-
-static void store_that_does_not_answer_is_waited_for_until_the_deadline(void **state)
-{
-    (void)state;
-    pair p;
-    outcome o;
-    pair_open(&p, NULL);
-    p.b.shared.deadline_ns = SECOND_NS / 20;
-    shared_open(&p.a);
-    shared_open(&p.b);
-    pair_talk(&p, CAIRN_RESUME_EXACT);
-    server_freeze(&p.store, true);
-    assert_int_equal(other_asks(&p, &o), CAIRN_SOURCE_NONE);
-    cairn_cache_shared_stats stats = stats_of(&p.b);
-    assert_true(stats.asked == 1 && stats.found == 0 && (stats.timeouts == 1 || stats.late == 1));
-    assert_int_equal(o.record.reason, CAIRN_REASON_LATE);
-    /* Soon after that it isn't even asked. */
-    talk other;
-    talk_usual(&other, 50);
-    turn(&p.b.w, &other, CAIRN_RESUME_EXACT, 5, &o);
-    assert_int_equal(o.record.source, CAIRN_SOURCE_NONE);
-    talk_release(&other);
-    server_freeze(&p.store, false);
-    pair_close(&p);
-}
-
-static void store_that_is_full_keeps_what_it_has(void **state)
-{
-    (void)state;
-    const char *const more[] = {"--maxmemory", "2mb", "--maxmemory-policy", "noeviction", NULL};
-    pair p;
-    outcome o;
-    pair_open(&p, more);
-    p.a.w.replica.state_bytes = p.b.w.replica.state_bytes = 1 << 20;
-    shared_open(&p.a);
-    shared_open(&p.b);
-    talk_usual(&p.t, 1);
-    turn(&p.a.w, &p.t, CAIRN_RESUME_EXACT, 10, &o);
-    assert_false(cairn_cache_flush(p.a.w.cache, SECOND_NS));
-    cairn_cache_shared_stats stats = stats_of(&p.a);
-    assert_true(stats.full > 0 && stats.works);
-    talk_add(&p.t, CAIRN_ROLE_USER, 9, 100);
-    (void)other_asks(&p, &o);
-    pair_close(&p);
-}
-
-static void store_that_forgets_parts_is_a_miss(void **state)
-{
-    (void)state;
-    const char *const more[] = {"--maxmemory", "6mb", "--maxmemory-policy", "allkeys-random", NULL};
-    pair p;
-    outcome o;
-    pair_open(&p, more);
-    p.a.w.replica.state_bytes = p.b.w.replica.state_bytes = 1 << 20;
-    shared_open(&p.a);
-    shared_open(&p.b);
-    memset(&p.t, 0, sizeof p.t);
-    talk_add(&p.t, CAIRN_ROLE_SYSTEM, 5, 600);
-    for (uint32_t i = 0; i < 8; i++) {
-        talk_add(&p.t, CAIRN_ROLE_USER, 60 + i, 300);
-        shared_world *s = i % 2 == 0 ? &p.a : &p.b;
-        turn(&s->w, &p.t, CAIRN_RESUME_EXACT, 5, &o);
-        (void)cairn_cache_flush(s->w.cache, SECOND_NS / 2);
-    }
-    pair_close(&p);
-}
-
-static void store_that_restarted_empty_is_filled_again(void **state)
-{
-    (void)state;
-    pair p;
-    outcome o;
-    pair_open(&p, NULL);
-    shared_open(&p.a);
-    shared_open(&p.b);
-    pair_talk(&p, CAIRN_RESUME_EXACT);
-    uint64_t sent = stats_of(&p.a).sent;
-    server_kill(&p.store);
-    server_start(&p.store);
-    assert_int_equal(other_asks(&p, &o), CAIRN_SOURCE_NONE);
-    talk_cut(&p.t, 4); /* b's own answer goes */
-    talk_add(&p.t, CAIRN_ROLE_USER, 9, 300);
-    redis_do(&p.store, "FLUSHALL"); /* whatever b has sent */
-    turn(&p.a.w, &p.t, CAIRN_RESUME_EXACT, 5, &o);
-    send_all(&p.a);
-    /* The first blob told a that the store was started anew: what follows was sent again, rows from the first on. */
-    assert_true(stats_of(&p.a).sent > sent + 3);
-    pair_close(&p);
-}
-
-/* Each value in turn is damaged: a bit of it, its end, or all of it. */
-static void damaged_value_is_a_miss_whichever_it_is(void **state)
-{
-    (void)state;
-    server store;
-    redis_start(&store, NULL);
-    shared_world a;
-    shared_init(&a, &store);
-    shared_open(&a);
-    talk t;
-    outcome o;
-    talk_usual(&t, 1);
-    turn(&a.w, &t, CAIRN_RESUME_EXACT, 10, &o);
-    send_all(&a);
-    talk_add(&t, CAIRN_ROLE_USER, 9, 100);
-    redis_names names;
-    redis_names_get(&store, &names);
-    assert_true(names.count > 15);
-    uint32_t hits = 0, misses = 0;
-    redis_value *values = test_malloc(names.count * sizeof *values);
-    for (uint32_t i = 0; i < names.count; i++) {
-        values[i] = redis_value_get(&store, names.keys[i]);
-    }
-    for (uint32_t i = 0; i < names.count; i++) {
-        redis_do(&store, "FLUSHALL"); /* what is damaged is removed by who finds it: all as it was */
-        for (uint32_t j = 0; j < names.count; j++) {
-            redis_value_set(&store, names.keys[j], &values[j]);
-        }
-        redis_value damaged = {.bytes = test_malloc(values[i].count), .count = values[i].count};
-        memcpy(damaged.bytes, values[i].bytes, values[i].count);
-        damaged.bytes[damaged.count * 2 / 3] ^= (uint8_t)(i % 3 == 0 ? 1 : 0);
-        damaged.count = i % 3 == 1 ? damaged.count - 1 : i % 3 == 2 ? 0 : damaged.count;
-        redis_value_set(&store, names.keys[i], &damaged);
-        shared_world b;
-        shared_init(&b, &store);
-        shared_open(&b);
-        talk copy;
-        talk_copy(&copy, &t);
-        turn(&b.w, &copy, CAIRN_RESUME_EXACT, 5, &o); /* compares with the cold run */
-        hits += o.record.source == CAIRN_SOURCE_SHARED ? 1 : 0;
-        misses += o.record.source == CAIRN_SOURCE_NONE ? 1 : 0;
-        talk_release(&copy);
-        world_close(&b.w);
-        test_free(damaged.bytes);
-    }
-    for (uint32_t i = 0; i < names.count; i++) {
-        redis_value_release(&values[i]);
-    }
-    test_free(values);
-    assert_true(hits > 0 && misses > 0);
-    redis_names_release(&names);
-    talk_release(&t);
-    world_close(&a.w);
-    server_end(&store);
-}
-
-/* The line is cut after so many bytes, in the middle of what the other server fetches. */
-static void line_that_is_cut_in_the_middle_costs_time_only(void **state)
-{
-    (void)state;
-    pair p;
-    outcome o;
-    pair_open(&p, NULL);
-    shared_open(&p.a);
-    pair_talk(&p, CAIRN_RESUME_EXACT);
-    uint32_t whole = 0;
-    for (uint64_t bytes = 1; whole < 2; bytes = bytes * 3 + 7) {
-        proxy line;
-        proxy_start(&line, p.store.port, bytes);
-        shared_world b;
-        shared_init(&b, &p.store);
-        (void)snprintf(b.url, sizeof b.url, "redis://127.0.0.1:%d", line.port);
-        shared_open(&b);
-        talk copy;
-        talk_copy(&copy, &p.t);
-        turn(&b.w, &copy, CAIRN_RESUME_EXACT, 5, &o);
-        whole += o.record.source == CAIRN_SOURCE_SHARED ? 1 : 0;
-        assert_true(bytes < (1u << 30));
-        talk_release(&copy);
-        world_close(&b.w);
-        proxy_end(&line);
-    }
-    shared_open(&p.b);
-    pair_close(&p);
-}
-
 /* --- who may use what ------------------------------------------------------------------------------------------- */
 
 static void another_key_other_weights_and_other_namespaces_find_nothing(void **state)
@@ -402,7 +109,7 @@ static void another_key_other_weights_and_other_namespaces_find_nothing(void **s
         ask_and_compare(&p.b.w, &r, 3, &o);
         assert_int_equal(o.record.source, CAIRN_SOURCE_NONE);
         assert_int_equal(o.record.divergence, 0);
-        assert_true(stats_of(&p.b).asked == 1 && stats_of(&p.b).found == 0);
+        assert_true(shared_stats(&p.b).asked == 1 && shared_stats(&p.b).found == 0);
         rendered_release(&r);
         pair_close(&p);
     }
@@ -419,7 +126,7 @@ static void encrypted_blobs_are_shared_by_those_who_have_the_key(void **state)
     shared_open(&p.a);
     shared_open(&p.b);
     pair_talk(&p, CAIRN_RESUME_EXACT);
-    assert_int_equal(other_asks(&p, &o), CAIRN_SOURCE_SHARED);
+    assert_int_equal(pair_other_asks(&p, &o), CAIRN_SOURCE_SHARED);
     pair_close(&p);
 }
 
@@ -453,7 +160,7 @@ static void equal_prompt_of_another_namespace_takes_the_path_of_an_unknown_one(v
         redis_traffic before = redis_traffic_get(&p.store);
         uint64_t passed = atomic_load(&line.passed_bytes);
         ask(&fresh.w, &r, 0, &o);
-        send_all(&fresh); /* what it sends counts, too */
+        shared_send_all(&fresh); /* what it sends counts, too */
         redis_traffic after = redis_traffic_get(&p.store);
         commands[unknown] = after.commands - before.commands;
         received[unknown] = after.received_bytes - before.received_bytes;
@@ -483,11 +190,11 @@ static void keys_and_sizes_show_no_token(void **state)
         redis_start(&store, NULL);
         shared_init(&a, &store);
         shared_open(&a);
-        talk_usual(&t, other == 0 ? 1 : 100);
+        talk_long(&t, other == 0 ? 1 : 100);
         rendered r;
         render(&r, &t, CAIRN_RESUME_EXACT);
         ask(&a.w, &r, 0, &o);
-        send_all(&a);
+        shared_send_all(&a);
         redis_names names;
         redis_names_get(&store, &names);
         for (uint32_t i = 0; i < names.count; i++) {
@@ -544,7 +251,7 @@ static void server_that_is_never_idle_shares_all_the_same(void **state)
     talk talks[3];
     rendered r;
     for (uint32_t i = 0; i < 3; i++) {
-        talk_usual(&talks[i], 10 * i + 1);
+        talk_long(&talks[i], 10 * i + 1);
         render(&r, &talks[i], CAIRN_RESUME_EXACT);
         ask_while_sending(&p.a, &r);
         rendered_release(&r);
@@ -579,28 +286,12 @@ static void what_is_read_faster_is_read(void **state)
     shared_open(&p.b);
     pair_talk(&p, CAIRN_RESUME_EXACT);
     p.b.w.cache->sharer->read_ns_token = 0.001;
-    assert_int_equal(other_asks(&p, &o), CAIRN_SOURCE_NONE);
-    cairn_cache_shared_stats stats = stats_of(&p.b);
+    assert_int_equal(pair_other_asks(&p, &o), CAIRN_SOURCE_NONE);
+    cairn_cache_shared_stats stats = shared_stats(&p.b);
     assert_true(stats.dearer == 1 && stats.fetched == 0);
     assert_int_equal(o.record.reason, CAIRN_REASON_DEARER);
     assert_true(o.record.reason_position + 8 >= p.read);
     pair_close(&p);
-}
-
-/* Wait until the receiver has nothing in hand. */
-static void asks_end(shared_world *s)
-{
-    cairn_sharer *sharer = s->w.cache->sharer;
-    bool works = true;
-    while (works) {
-        cairn_sharer_wait(sharer, cairn_clock_now_ns(cairn_clock_system()) + SECOND_NS);
-        works = false;
-        (void)pthread_mutex_lock(&sharer->lock);
-        for (uint32_t i = 0; i < sharer->count_asks; i++) {
-            works = works || sharer->asks[i].phase != SHARER_FREE;
-        }
-        (void)pthread_mutex_unlock(&sharer->lock);
-    }
 }
 
 /* One tenant is forgotten on one server: on no other server anything of it is found, and another tenant's is. */
@@ -612,17 +303,17 @@ static void forgotten_namespace_is_forgotten_for_all_servers(void **state)
     pair_open(&p, NULL);
     shared_open(&p.a);
     shared_open(&p.b);
-    talk_usual(&p.t, 1);
+    talk_long(&p.t, 1);
     rendered r;
     render(&r, &p.t, CAIRN_RESUME_EXACT);
     for (uint8_t tenant = 0; tenant < 2; tenant++) {
         r.prompt.space.bytes[0] = tenant;
         ask_and_compare(&p.a.w, &r, 3, &o);
-        send_all(&p.a);
+        shared_send_all(&p.a);
     }
     cairn_namespace space = {{0}};
     assert_ok(cairn_cache_forget(p.a.w.cache, &space, NULL));
-    send_all(&p.a);
+    shared_send_all(&p.a);
     for (uint8_t tenant = 0; tenant < 2; tenant++) {
         r.prompt.space.bytes[0] = tenant;
         ask_and_compare(&p.b.w, &r, 3, &o);
@@ -648,60 +339,133 @@ static void request_that_is_stopped_while_it_waits_leaves_no_trace(void **state)
         world_check(&p.b.w);
         assert_ok(cairn_cache_forget(p.b.w.cache, NULL, NULL));
     }
-    asks_end(&p.b); /* those of requests that are gone */
+    shared_asks_end(&p.b); /* those of requests that are gone */
     ask_and_compare(&p.b.w, &r, 3, &o);
     assert_int_equal(o.record.source, CAIRN_SOURCE_SHARED);
     rendered_release(&r);
     pair_close(&p);
 }
 
-/* Three servers, random conversations with edits, a balancer that throws dice, and a store that has its moods. */
-static void random_fleets_give_exact_answers(void **state)
+/* --- side by side ----------------------------------------------------------------------------------------------- */
+
+/* A server whose way to the store is long. */
+static void late_open(shared_world *s, const server *store, proxy *line, uint64_t delay_ns)
+{
+    shared_init(s, store);
+    proxy_start_late(line, store->port, delay_ns);
+    (void)snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", line->port);
+    shared_open(s);
+}
+
+static cairn_shared_stats store_stats(const shared_world *s)
+{
+    cairn_shared_stats stats;
+    cairn_shared_stats_get(s->w.cache->sharer->shared, &stats);
+    return stats;
+}
+
+static void blobs_come_side_by_side_over_a_long_line(void **state)
 {
     (void)state;
-    cairn_rng rng;
-    cairn_rng_init_stream(&rng, cairn_test_seed("random_fleets", 7), 0);
-    server store;
-    redis_start(&store, NULL);
-    shared_world fleet[3];
-    talk talks[3];
-    uint32_t shared = 0;
-    memset(talks, 0, sizeof talks);
-    for (int i = 0; i < 3; i++) {
-        shared_init(&fleet[i], &store);
-        fleet[i].w.check_every = 8;
-        shared_open(&fleet[i]);
-        talk_add(&talks[i], CAIRN_ROLE_SYSTEM, 3, 700);
-    }
-    for (uint32_t turns = 0; turns < 60; turns++) {
-        shared_world *s = &fleet[cairn_rng_below(&rng, 3)];
-        talk *t = &talks[cairn_rng_below(&rng, 3)];
-        uint64_t die = cairn_rng_below(&rng, 12);
-        outcome o;
-        if (die == 0) {
-            redis_do(&store, "FLUSHALL");
-        } else if (die == 1) {
-            server_kill(&store);
-            server_start(&store);
-        } else if (die <= 4 && t->count > 3) {
-            talk_cut(t, 1 + (uint32_t)cairn_rng_below(&rng, t->count - 1));
+    pair p;
+    outcome o;
+    proxy line;
+    pair_open(&p, NULL);
+    shared_open(&p.a);
+    late_open(&p.b, &p.store, &line, SECOND_NS / 20);
+    pair_talk(&p, CAIRN_RESUME_EXACT);
+    assert_int_equal(pair_other_asks(&p, &o), CAIRN_SOURCE_SHARED);
+    assert_true(o.record.resume + 8 >= p.read);
+    cairn_shared_stats stats = store_stats(&p.b);
+    assert_true(stats.loads >= 6);
+    assert_true(stats.loads_at_once > 1 && stats.loads_at_once <= CAIRN_SHARED_READERS);
+    pair_close(&p);
+    proxy_end(&line);
+}
+
+/* The request is stopped when some of its blobs have come, some are on their way, and some were not asked for. */
+static void blobs_that_come_after_their_request_was_stopped_are_kept(void **state)
+{
+    (void)state;
+    pair p;
+    outcome o;
+    proxy line;
+    rendered r;
+    cairn_request *request;
+    pair_open(&p, NULL);
+    shared_open(&p.a);
+    late_open(&p.b, &p.store, &line, SECOND_NS / 20);
+    pair_talk(&p, CAIRN_RESUME_EXACT);
+    render(&r, &p.t, CAIRN_RESUME_EXACT);
+    assert_ok(cairn_cache_begin(p.b.w.cache, &r.prompt, &request, NULL));
+    cairn_sharer *sharer = p.b.w.cache->sharer;
+    bool fetching = false;
+    for (uint32_t running = 0; running == 0;) {
+        assert_ok(cairn_cache_step(p.b.w.cache, &request, 1, NULL));
+        world_check(&p.b.w);
+        (void)pthread_mutex_lock(&sharer->lock);
+        for (int i = 0; i < SHARER_LOADS; i++) {
+            running += sharer->loads[i].phase == SHARER_RUNNING ? 1 : 0;
         }
-        talk_add(t, CAIRN_ROLE_USER, cairn_rng_u64(&rng), 50 + (uint32_t)cairn_rng_below(&rng, 500));
-        turn(&s->w, t, CAIRN_RESUME_EXACT, (uint32_t)cairn_rng_below(&rng, 12), &o);
-        shared += o.record.source == CAIRN_SOURCE_SHARED ? 1 : 0;
-        if (cairn_rng_below(&rng, 4) != 0) {
-            (void)cairn_cache_flush(s->w.cache, 20 * SECOND_NS);
-        }
-        if (t->count > 24) {
-            talk_cut(t, 1);
-        }
+        (void)pthread_mutex_unlock(&sharer->lock);
+        fetching = fetching || request->share.fetching;
+        assert_int_equal(cairn_request_phase(request), CAIRN_PHASE_RESTORE);
     }
-    assert_true(shared > 3);
-    for (int i = 0; i < 3; i++) {
-        talk_release(&talks[i]);
-        world_close(&fleet[i].w);
+    assert_true(fetching);
+    uint64_t before = shared_stats(&p.b).fetched;
+    cairn_cache_end(p.b.w.cache, request, CAIRN_END_STOPPED);
+    cairn_request_free(request);
+    assert_true(cairn_sharer_loads_left(sharer));
+    assert_true(shared_stats(&p.b).waiting); /* so that somebody comes to take them */
+    world_check(&p.b.w);
+    while (cairn_sharer_loads_left(sharer)) {
+        cairn_sharer_wait(sharer, cairn_clock_now_ns(cairn_clock_system()) + SECOND_NS / 10);
+        (void)cairn_cache_idle(p.b.w.cache);
+        world_check(&p.b.w);
     }
-    server_end(&store);
+    uint64_t kept = shared_stats(&p.b).fetched;
+    assert_true(kept > before && shared_stats(&p.b).fetch_failures == 0);
+    /* What came is not fetched a second time. */
+    ask_and_compare(&p.b.w, &r, 3, &o);
+    assert_int_equal(o.record.source, CAIRN_SOURCE_SHARED);
+    assert_true(store_stats(&p.b).loads >= 7 && store_stats(&p.b).loads <= 9);
+    rendered_release(&r);
+    pair_close(&p);
+    proxy_end(&line);
+}
+
+/* Forgotten while they are on their way: memory doesn't keep them, and nothing of them is used. */
+static void namespace_forgotten_while_its_blobs_come_leaves_nothing(void **state)
+{
+    (void)state;
+    pair p;
+    proxy line;
+    rendered r;
+    cairn_request *request;
+    pair_open(&p, NULL);
+    shared_open(&p.a);
+    late_open(&p.b, &p.store, &line, SECOND_NS / 20);
+    pair_talk(&p, CAIRN_RESUME_EXACT);
+    render(&r, &p.t, CAIRN_RESUME_EXACT);
+    assert_ok(cairn_cache_begin(p.b.w.cache, &r.prompt, &request, NULL));
+    while (request->share.waiting == 0) {
+        assert_ok(cairn_cache_step(p.b.w.cache, &request, 1, NULL));
+    }
+    cairn_cache_end(p.b.w.cache, request, CAIRN_END_STOPPED);
+    cairn_request_free(request);
+    assert_ok(cairn_cache_forget(p.b.w.cache, NULL, NULL));
+    while (cairn_sharer_loads_left(p.b.w.cache->sharer)) {
+        cairn_sharer_wait(p.b.w.cache->sharer, cairn_clock_now_ns(cairn_clock_system()) + SECOND_NS / 10);
+        (void)cairn_cache_idle(p.b.w.cache);
+        world_check(&p.b.w);
+    }
+    assert_ok(cairn_cache_forget(p.b.w.cache, NULL, NULL)); /* any event: what came meanwhile goes with it */
+    cairn_cache_stats stats;
+    cairn_cache_stats_get(p.b.w.cache, &stats);
+    assert_true(stats.states == 0 && stats.segments == 0);
+    rendered_release(&r);
+    pair_close(&p);
+    proxy_end(&line);
 }
 
 static void url_that_means_nothing_is_refused(void **state)
@@ -730,13 +494,6 @@ int main(void)
         cmocka_unit_test(conversation_read_on_one_server_is_resumed_on_the_other),
         cmocka_unit_test(every_kind_of_store_is_resumed_from),
         cmocka_unit_test(encrypted_blobs_are_shared_by_those_who_have_the_key),
-        cmocka_unit_test(store_that_is_down_costs_time_only_and_is_used_when_it_comes),
-        cmocka_unit_test(store_that_does_not_answer_is_waited_for_until_the_deadline),
-        cmocka_unit_test(store_that_is_full_keeps_what_it_has),
-        cmocka_unit_test(store_that_forgets_parts_is_a_miss),
-        cmocka_unit_test(store_that_restarted_empty_is_filled_again),
-        cmocka_unit_test(damaged_value_is_a_miss_whichever_it_is),
-        cmocka_unit_test(line_that_is_cut_in_the_middle_costs_time_only),
         cmocka_unit_test(another_key_other_weights_and_other_namespaces_find_nothing),
         cmocka_unit_test(equal_prompt_of_another_namespace_takes_the_path_of_an_unknown_one),
         cmocka_unit_test(keys_and_sizes_show_no_token),
@@ -744,7 +501,9 @@ int main(void)
         cmocka_unit_test(what_is_read_faster_is_read),
         cmocka_unit_test(forgotten_namespace_is_forgotten_for_all_servers),
         cmocka_unit_test(request_that_is_stopped_while_it_waits_leaves_no_trace),
-        cmocka_unit_test(random_fleets_give_exact_answers),
+        cmocka_unit_test(blobs_come_side_by_side_over_a_long_line),
+        cmocka_unit_test(blobs_that_come_after_their_request_was_stopped_are_kept),
+        cmocka_unit_test(namespace_forgotten_while_its_blobs_come_leaves_nothing),
         cmocka_unit_test(url_that_means_nothing_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

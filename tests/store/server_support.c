@@ -23,6 +23,13 @@
 
 enum { START_MS_MAX = 20000, PROXY_LINKS = 16 };
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 static int socket_at(int port, struct sockaddr_in *ret_address)
 {
     *ret_address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -329,76 +336,234 @@ redis_traffic redis_traffic_get(const server *s)
     return traffic;
 }
 
-/* --- a line that is cut ------------------------------------------------------------------------------------------ */
+/* --- any store ---------------------------------------------------------------------------------------------------- */
 
-/* Pass on what is there. False: hung up, or too much came back. */
-static bool proxy_pass(proxy *line, int from, int to, bool back)
+uint64_t kv_soon(double seconds)
 {
-    uint8_t bytes[4096];
-    ssize_t got = read(from, bytes, sizeof bytes);
-    if (got <= 0) {
-        return false;
+    return now_ns() + (uint64_t)(seconds * 1e9);
+}
+
+cairn_kv_item kv_item_of(uint32_t id, const char *part, void *bytes, uint64_t size)
+{
+    cairn_kv_item item = {.bytes = bytes, .size_bytes = size, .room_bytes = size};
+    (void)snprintf(item.key, sizeof item.key, "%08x%056u/%s", id * 2654435761u, 0, part);
+    return item;
+}
+
+void kv_values_go_round(cairn_kv *kv)
+{
+    enum { COUNT = 300, LARGE = 4 << 20 };
+    static uint64_t values[COUNT], got[COUNT];
+    static cairn_kv_item items[COUNT + 1];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        values[i] = i * UINT64_C(0x9e3779b97f4a7c15);
+        items[i] = kv_item_of(i, "h", &values[i], sizeof values[i]);
     }
-    uint64_t left = back ? line->bytes_max - line->passed_bytes : UINT64_MAX;
-    size_t count = (uint64_t)got < left ? (size_t)got : (size_t)left;
-    line->passed_bytes += back ? count : 0;
-    return write(to, bytes, count) == (ssize_t)count && line->passed_bytes < line->bytes_max;
+    assert_ok(kv->ops->put(kv, items, COUNT, 60, kv_soon(20), NULL));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_ok(items[i].status);
+        items[i] = kv_item_of(i, "h", &got[i], sizeof got[i]);
+    }
+    items[COUNT] = kv_item_of(COUNT, "h", got, sizeof got);
+    assert_ok(kv->ops->get(kv, items, COUNT + 1, kv_soon(20), NULL));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_ok(items[i].status);
+        assert_int_equal(items[i].size_bytes, 8);
+    }
+    assert_memory_equal(values, got, sizeof values);
+    assert_status(items[COUNT].status, CAIRN_NOTFOUND);
+    assert_ok(kv->ops->exists(kv, items, COUNT + 1, kv_soon(20), NULL));
+    assert_ok(items[7].status);
+    assert_status(items[COUNT].status, CAIRN_NOTFOUND);
+
+    /* A piece, over lines that were used before; and into a room that is too small for it. */
+    uint8_t *piece = test_malloc(LARGE), *back = test_malloc(LARGE);
+    for (uint32_t i = 0; i < LARGE; i++) {
+        piece[i] = (uint8_t)(i * 2654435761u >> 24);
+    }
+    cairn_kv_item large = kv_item_of(99, "0-aa", piece, LARGE);
+    assert_ok(kv->ops->put(kv, &large, 1, 60, kv_soon(20), NULL));
+    assert_ok(large.status);
+    large.bytes = back;
+    assert_ok(kv->ops->get(kv, &large, 1, kv_soon(20), NULL));
+    assert_ok(large.status);
+    assert_memory_equal(piece, back, LARGE);
+    large.room_bytes = LARGE - 1;
+    assert_ok(kv->ops->get(kv, &large, 1, kv_soon(20), NULL));
+    assert_status(large.status, CAIRN_LIMIT);
+    test_free(back);
+    test_free(piece);
+
+    assert_ok(kv->ops->drop(kv, &large, 1, kv_soon(20), NULL));
+    assert_ok(kv->ops->drop(kv, items, COUNT + 1, kv_soon(20), NULL));
+    assert_ok(kv->ops->exists(kv, items, COUNT + 1, kv_soon(20), NULL));
+    assert_status(items[7].status, CAIRN_NOTFOUND);
+}
+
+/* --- a line that is cut, or long --------------------------------------------------------------------------------- */
+
+/* Bytes on their way back. */
+typedef struct parcel {
+    struct parcel *next;
+    uint64_t due_ns;
+    size_t count;
+    uint8_t bytes[64 << 10];
+} parcel;
+
+/* One connection: who asks, who answers, and what is on its way back. */
+typedef struct proxy_link {
+    int in, out; /* -1: closed                                                                             */
+    parcel *first, *last;
+} proxy_link;
+
+static void link_close(proxy_link *link)
+{
+    if (link->in >= 0) {
+        (void)close(link->in);
+        (void)close(link->out);
+        link->in = link->out = -1;
+    }
+    while (link->first != NULL) {
+        parcel *gone = link->first;
+        link->first = gone->next;
+        free(gone);
+    }
+    link->last = NULL;
+}
+
+static bool write_all(int to, const uint8_t *bytes, size_t count)
+{
+    for (size_t done = 0; done < count;) {
+        ssize_t wrote = send(to, bytes + done, count - done, MSG_NOSIGNAL);
+        if (wrote <= 0) {
+            return false;
+        }
+        done += (size_t)wrote;
+    }
+    return true;
+}
+
+/* Hand over what is due. False: hung up, or so much came back. */
+static bool link_deliver(proxy *line, proxy_link *link)
+{
+    while (link->first != NULL && link->first->due_ns <= now_ns()) {
+        parcel *item = link->first;
+        uint64_t left = line->bytes_max - line->passed_bytes;
+        size_t count = item->count < left ? item->count : (size_t)left;
+        line->passed_bytes += count;
+        if (!write_all(link->in, item->bytes, count) || line->passed_bytes >= line->bytes_max) {
+            return false;
+        }
+        link->first = item->next;
+        link->last = link->first != NULL ? link->last : NULL;
+        free(item);
+    }
+    return true;
+}
+
+/* Take what is there, and pass it on or note when it is to be. False: hung up. */
+static bool link_take(proxy *line, proxy_link *link, bool back)
+{
+    parcel *item = malloc(sizeof *item);
+    assert_non_null(item);
+    ssize_t got = read(back ? link->out : link->in, item->bytes, sizeof item->bytes);
+    if (got <= 0 || !back) {
+        bool fine = got > 0 && write_all(link->out, item->bytes, (size_t)got);
+        free(item);
+        return fine;
+    }
+    item->next = NULL;
+    item->count = (size_t)got;
+    item->due_ns = now_ns() + line->delay_ns;
+    *(link->last != NULL ? &link->last->next : &link->first) = item;
+    link->last = item;
+    return link_deliver(line, link);
+}
+
+static void link_accept(proxy *line, proxy_link *link)
+{
+    struct sockaddr_in address;
+    int on = 1; /* what is passed on isn't held back */
+    *link = (proxy_link){.in = accept(line->listener, NULL, NULL), .out = socket_at(line->to_port, &address)};
+    if (line->passed_bytes >= line->bytes_max ||
+        connect(link->out, (struct sockaddr *)&address, sizeof address) != 0) {
+        link_close(link);
+        return;
+    }
+    (void)setsockopt(link->in, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(link->out, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+/* Until when to wait for events, in ms. */
+static int links_wait(const proxy_link *links, int count)
+{
+    uint64_t due_ns = UINT64_MAX, now = now_ns();
+    for (int i = 0; i < count; i++) {
+        due_ns = links[i].first != NULL && links[i].first->due_ns < due_ns ? links[i].first->due_ns : due_ns;
+    }
+    return due_ns == UINT64_MAX ? -1 : due_ns <= now ? 0 : (int)((due_ns - now) / 1000000 + 1);
 }
 
 static void *proxy_main(void *ctx)
 {
     proxy *line = ctx;
     struct pollfd fds[2 + 2 * PROXY_LINKS];
-    int count = 2;
+    proxy_link links[PROXY_LINKS];
+    int count = 0;
     fds[0] = (struct pollfd){.fd = line->stop[0], .events = POLLIN};
     fds[1] = (struct pollfd){.fd = line->listener, .events = POLLIN};
-    while (poll(fds, (nfds_t)count, -1) >= 0 && fds[0].revents == 0) {
-        if ((fds[1].revents & POLLIN) != 0 && count + 2 <= 2 + 2 * PROXY_LINKS) {
-            int in = accept(line->listener, NULL, NULL);
-            struct sockaddr_in address;
-            int out = socket_at(line->to_port, &address);
-            if (line->passed_bytes >= line->bytes_max ||
-                connect(out, (struct sockaddr *)&address, sizeof address) != 0) {
-                (void)close(in);
-                (void)close(out);
-            } else {
-                int on = 1; /* what is passed on isn't held back */
-                (void)setsockopt(in, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-                (void)setsockopt(out, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-                fds[count++] = (struct pollfd){.fd = in, .events = POLLIN};
-                fds[count++] = (struct pollfd){.fd = out, .events = POLLIN};
+    while (poll(fds, (nfds_t)(2 + 2 * count), links_wait(links, count)) >= 0 && fds[0].revents == 0) {
+        for (int i = 0; i < count; i++) {
+            proxy_link *link = &links[i];
+            if (link->in >= 0 && ((fds[2 + 2 * i].revents != 0 && !link_take(line, link, false)) ||
+                                  (fds[3 + 2 * i].revents != 0 && !link_take(line, link, true)) ||
+                                  !link_deliver(line, link))) {
+                link_close(link);
             }
-            continue; /* the new ones have no events yet */
         }
-        for (int i = 2; i < count; i++) {
-            int other = i % 2 == 0 ? i + 1 : i - 1;
-            if (fds[i].fd >= 0 && fds[i].revents != 0 &&
-                !proxy_pass(line, fds[i].fd, fds[other].fd, i % 2 == 1)) {
-                (void)close(fds[i].fd);
-                (void)close(fds[other].fd);
-                fds[i].fd = fds[other].fd = -1;
+        if ((fds[1].revents & POLLIN) != 0) {
+            int at = 0;
+            while (at < count && links[at].in >= 0) {
+                at++;
             }
+            assert_true(at < PROXY_LINKS);
+            link_accept(line, &links[at]);
+            count = at == count ? count + 1 : count;
+        }
+        for (int i = 0; i < count; i++) {
+            fds[2 + 2 * i] = (struct pollfd){.fd = links[i].in, .events = POLLIN};
+            fds[3 + 2 * i] = (struct pollfd){.fd = links[i].out, .events = POLLIN};
         }
     }
-    for (int i = 2; i < count; i++) {
-        if (fds[i].fd >= 0) {
-            (void)close(fds[i].fd);
-        }
+    for (int i = 0; i < count; i++) {
+        link_close(&links[i]);
     }
     return NULL;
 }
 
-void proxy_start(proxy *line, int to_port, uint64_t bytes_max)
+static void line_start(proxy *line)
 {
     struct sockaddr_in address;
     socklen_t size = sizeof address;
-    *line = (proxy){.to_port = to_port, .bytes_max = bytes_max, .listener = socket_at(0, &address)};
+    line->listener = socket_at(0, &address);
     assert_int_equal(bind(line->listener, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(line->listener, 16), 0);
     assert_int_equal(getsockname(line->listener, (struct sockaddr *)&address, &size), 0);
     line->port = ntohs(address.sin_port);
     assert_int_equal(pipe(line->stop), 0);
     assert_int_equal(pthread_create(&line->thread, NULL, proxy_main, line), 0);
+}
+
+void proxy_start(proxy *line, int to_port, uint64_t bytes_max)
+{
+    *line = (proxy){.to_port = to_port, .bytes_max = bytes_max};
+    line_start(line);
+}
+
+void proxy_start_late(proxy *line, int to_port, uint64_t delay_ns)
+{
+    *line = (proxy){.to_port = to_port, .bytes_max = UINT64_MAX, .delay_ns = delay_ns};
+    line_start(line);
 }
 
 void proxy_end(proxy *line)

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "store/kv.h"
 #include "test_support.h"
 
 enum { SERVER_ARGS_MAX = 48 };
@@ -54,6 +55,17 @@ void nginx_start(server *s);
 /* A store that speaks S3 and checks signatures; needs node. */
 void s3_start(server *s, const char *id, const char *secret, const char *region);
 
+/* --- any store ---------------------------------------------------------------------------------------------------- */
+
+/* So many seconds from now, as calls of a store want it. */
+uint64_t kv_soon(double seconds);
+/* An item named by a number and a part; `bytes` is its value and its room. */
+cairn_kv_item kv_item_of(uint32_t id, const char *part, void *bytes, uint64_t size);
+/* Put, get, ask for and drop many small values in batches, one that isn't there among them, and a piece of 4 MiB. */
+void kv_values_go_round(cairn_kv *kv);
+
+/* --- looking into a Redis server ---------------------------------------------------------------------------------- */
+
 /* All keys of database 0. */
 typedef struct redis_names {
     char **keys;
@@ -77,15 +89,19 @@ typedef struct redis_traffic {
 } redis_traffic;
 redis_traffic redis_traffic_get(const server *s);
 
-/* A line to a port of this machine that hangs up for good when so many bytes have come back over it. */
+/*
+ * A line to a port of this machine: it may hang up for good when so many bytes have come back over it, and what comes back may be
+ * some time on its way, as over a long line: all of it equally late, however much it is.
+ */
 typedef struct proxy {
     int port, to_port, listener;
-    uint64_t bytes_max;
+    uint64_t bytes_max, delay_ns;
     atomic_uint_fast64_t passed_bytes;
     pthread_t thread;
     int stop[2]; /* a pipe */
 } proxy;
 void proxy_start(proxy *line, int to_port, uint64_t bytes_max);
+void proxy_start_late(proxy *line, int to_port, uint64_t delay_ns);
 void proxy_end(proxy *line);
 
 /* A program on the PATH or in the system's folders; fails the test and names the Debian package when it is missing. */

@@ -3,30 +3,6 @@
 #include "disk_support.h"
 
 static const cairn_namespace space_a = {{1}};
-static cairn_token path_one[SUPPORT_TOKENS_MAX], path_two[SUPPORT_TOKENS_MAX];
-
-static int make_paths(void **state)
-{
-    (void)state;
-    support_tokens(1, 700, path_one, SUPPORT_TOKENS_MAX);
-    support_tokens(2, 700, path_two, SUPPORT_TOKENS_MAX);
-    return 0;
-}
-
-static uint32_t find(cairn_disk *disk, const cairn_namespace *space, const cairn_token *tokens,
-                     uint32_t count, cairn_disk_found *found, uint32_t max)
-{
-    uint32_t count_found = 0;
-    assert_ok(cairn_disk_find(disk, space, tokens, count, found, max, &count_found, NULL));
-    return count_found;
-}
-
-static bool count_name(void *ctx, const char *name)
-{
-    (void)name;
-    ++*(uint32_t *)ctx;
-    return true;
-}
 
 /* The path of the only blob file, in /store/ab/. */
 static void blob_path(const char *name, char path[256])
@@ -63,7 +39,7 @@ static void flipped_bit_anywhere_is_a_miss_and_the_file_is_set_aside(void **stat
         whole.bytes[at] ^= (uint8_t)(1u << (at % 8));
         assert_ok(support_open(io, 1 << 26, NULL, NULL, &disk));
         cairn_disk_found found[4];
-        uint32_t count = find(disk, &space_a, path_one, 1000, found, 4);
+        uint32_t count = support_find(disk, &space_a, path_one, 1000, found, 4);
         for (uint32_t i = 0; i < count; i++) {
             cairn_status status = support_get(disk, &found[i].row); /* wrong bytes would fail inside */
             misses += status != CAIRN_OK;
@@ -97,7 +73,7 @@ static void file_cut_at_any_length_is_a_miss(void **state)
         cairn_disk_found found[4];
         cairn_disk_stats stats;
         assert_ok(support_open(io, 1 << 26, NULL, NULL, &disk));
-        assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 0);
+        assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 0);
         cairn_disk_stats_get(disk, &stats);
         assert_int_equal(stats.set_aside, 1);
         cairn_disk_close(disk);
@@ -119,10 +95,10 @@ static void other_model_build_or_setting_is_neither_found_nor_harmed(void **stat
     cairn_disk_options options = {.dir = "/store", .bytes_max = 1 << 26, .index_in_memory = true};
     assert_ok(cairn_disk_open(cairn_mem_default(), cairn_io_memory_io(memory), &options, &disk, NULL));
     assert_ok(cairn_disk_scan(disk, true, NULL));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 0);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 0);
     cairn_disk_close(disk);
     assert_ok(support_open(cairn_io_memory_io(memory), 1 << 26, NULL, NULL, &disk));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
     assert_ok(support_get(disk, &found[0].row));
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
@@ -140,7 +116,7 @@ static void encrypted_blob_needs_its_key_and_shows_nothing(void **state)
     uint64_t bytes = CAIRN_BLOB_PIECE_BYTES + 1000; /* two pieces */
     assert_ok(support_open(io, 1 << 26, key, NULL, &disk));
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, bytes, 1, name));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
     assert_ok(support_get(disk, &found[0].row));
     cairn_disk_close(disk);
 
@@ -161,14 +137,14 @@ static void encrypted_blob_needs_its_key_and_shows_nothing(void **state)
     for (int i = 0; i < 2; i++) {
         assert_ok(support_open(io, 1 << 26, others[i], NULL, &disk));
         cairn_disk_found none[4];
-        assert_int_equal(find(disk, &space_a, path_one, 1000, none, 4), 0);
+        assert_int_equal(support_find(disk, &space_a, path_one, 1000, none, 4), 0);
         assert_status(support_get(disk, &found[0].row), CAIRN_LOCKED);
         assert_ok(cairn_disk_scan(disk, false, NULL)); /* it was forgotten, not harmed */
         assert_status(cairn_disk_key_check(disk, NULL), CAIRN_LOCKED);
         cairn_disk_close(disk);
     }
     assert_ok(support_open(io, 1 << 26, key, NULL, &disk));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
     assert_ok(support_get(disk, &found[0].row));
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
@@ -195,13 +171,11 @@ static void folder_of_damaged_files_stays_small(void **state)
         assert_ok(cairn_io_close(file, NULL));
     }
     cairn_disk_stats stats;
-    uint32_t left = 0;
     assert_ok(support_open(io, 1 << 25, NULL, NULL, &disk));
     cairn_disk_stats_get(disk, &stats);
     assert_int_equal(stats.set_aside, 100);
     assert_int_equal(stats.blobs, 0);
-    assert_ok(cairn_io_list(io, "/store/bad", count_name, &left, NULL));
-    assert_int_equal(left, 64);
+    assert_int_equal(support_names(io, "/store/bad"), 64);
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
 }
@@ -225,7 +199,7 @@ static void bit_flipped_while_reading_is_a_miss(void **state)
         assert_ok(cairn_disk_open(cairn_mem_default(), cairn_io_faulty_io(&faulty), &options, &disk, NULL));
         assert_ok(cairn_disk_scan(disk, true, NULL));
         cairn_disk_found found[4];
-        uint32_t count = find(disk, &space_a, path_two, 2000, found, 4);
+        uint32_t count = support_find(disk, &space_a, path_two, 2000, found, 4);
         for (uint32_t i = 0; i < count; i++) {
             assert_int_equal(found[i].use_end,
                              500); /* never beyond the 700 shared, nor short of the truth when read well */
@@ -261,14 +235,14 @@ static void file_that_can_not_be_read_for_a_while_is_found_again(void **state)
     io->open = blind_open;
     assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
     blind = true;
     assert_status(support_get(disk, &found[0].row), CAIRN_IO);
     assert_ok(cairn_disk_scan(disk, false, NULL));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 0);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 0);
     blind = false;
     assert_ok(cairn_disk_scan(disk, false, NULL)); /* what the writer does every few seconds */
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
     assert_ok(support_get(disk, &found[0].row));
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
@@ -298,7 +272,7 @@ static void duplicate_under_another_name_is_set_aside(void **state)
     cairn_disk_stats_get(disk, &stats);
     assert_int_equal(stats.set_aside, 1);
     assert_int_equal(stats.blobs, 1);
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
     assert_string_equal(found[0].row.name, name);
     assert_ok(support_get(disk, &found[0].row));
     assert_int_equal(cairn_io_stat_path(io, to, &(cairn_io_stat){0}, NULL), CAIRN_NOTFOUND);
@@ -332,7 +306,7 @@ static void older_and_newer_formats_are_set_aside_unread(void **state)
         assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
         cairn_disk_stats_get(disk, &stats);
         assert_int_equal(stats.set_aside, 1);
-        assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 0);
+        assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 0);
         (void)snprintf(aside, sizeof aside, "/store/bad/%.64s.%s", name,
                        cairn_status_name(CAIRN_UNSUPPORTED));
         assert_ok(cairn_io_stat_path(io, aside, &(cairn_io_stat){0}, NULL));
@@ -355,5 +329,5 @@ int main(void)
         cmocka_unit_test(duplicate_under_another_name_is_set_aside),
         cmocka_unit_test(older_and_newer_formats_are_set_aside_unread),
     };
-    return cmocka_run_group_tests(tests, make_paths, NULL);
+    return cmocka_run_group_tests(tests, support_paths, NULL);
 }

@@ -3,23 +3,6 @@
 #include "disk_support.h"
 
 static const cairn_namespace space_a = {{1}}, space_b = {{2}};
-static cairn_token path_one[SUPPORT_TOKENS_MAX], path_two[SUPPORT_TOKENS_MAX];
-
-static int make_paths(void **state)
-{
-    (void)state;
-    support_tokens(1, 700, path_one, SUPPORT_TOKENS_MAX);
-    support_tokens(2, 700, path_two, SUPPORT_TOKENS_MAX);
-    return 0;
-}
-
-static uint32_t find(cairn_disk *disk, const cairn_namespace *space, const cairn_token *tokens,
-                     uint32_t count, cairn_disk_found *found, uint32_t max)
-{
-    uint32_t count_found = 0;
-    assert_ok(cairn_disk_find(disk, space, tokens, count, found, max, &count_found, NULL));
-    return count_found;
-}
 
 static void state_is_found_only_by_a_prompt_that_has_its_whole_path(void **state)
 {
@@ -31,13 +14,13 @@ static void state_is_found_only_by_a_prompt_that_has_its_whole_path(void **state
     assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 900, 900, 5000, 1.0, name));
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 700, 700, 5000, 1.0, name));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 8), 2);
-    assert_int_equal(find(disk, &space_a, path_one, 899, found, 8), 1);
-    assert_int_equal(find(disk, &space_a, path_two, 1000, found, 8), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 8), 2);
+    assert_int_equal(support_find(disk, &space_a, path_one, 899, found, 8), 1);
+    assert_int_equal(support_find(disk, &space_a, path_two, 1000, found, 8), 1);
     assert_int_equal(found[0].row.meta.end, 700);
     assert_ok(support_get(disk, &found[0].row));
-    assert_int_equal(find(disk, &space_a, path_two, 699, found, 8), 0);
-    assert_int_equal(find(disk, &space_b, path_one, 1000, found, 8), 0);
+    assert_int_equal(support_find(disk, &space_a, path_two, 699, found, 8), 0);
+    assert_int_equal(support_find(disk, &space_b, path_one, 1000, found, 8), 0);
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
 }
@@ -51,15 +34,15 @@ static void rows_serve_a_prompt_up_to_the_token_at_which_it_leaves_them(void **s
     char name[CAIRN_BLOB_NAME_BYTES];
     assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_ROWS, path_one, 300, 1500, 100000, 1.0, name));
-    assert_int_equal(find(disk, &space_a, path_one, 2000, found, 8), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 2000, found, 8), 1);
     assert_int_equal(found[0].use_end, 1500);
-    assert_int_equal(find(disk, &space_a, path_two, 2000, found, 8), 1);
+    assert_int_equal(support_find(disk, &space_a, path_two, 2000, found, 8), 1);
     assert_int_equal(found[0].use_end, 700);
-    assert_int_equal(find(disk, &space_a, path_one, 412, found, 8), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 412, found, 8), 1);
     assert_int_equal(found[0].use_end, 412);
-    assert_int_equal(find(disk, &space_a, path_one, 300, found, 8), 0);
+    assert_int_equal(support_find(disk, &space_a, path_one, 300, found, 8), 0);
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_ROWS, path_one, 1500, 1501, 10, 1.0, name));
-    assert_int_equal(find(disk, &space_a, path_two, 2000, found, 8), 1);
+    assert_int_equal(support_find(disk, &space_a, path_two, 2000, found, 8), 1);
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
 }
@@ -79,7 +62,7 @@ static void everything_is_found_again_after_opening_anew(void **state)
     cairn_disk_close(disk);
     assert_ok(cairn_io_memory_power_loss(memory, 1));
     assert_ok(support_open(cairn_io_memory_io(memory), 1 << 26, NULL, NULL, &disk));
-    uint32_t count = find(disk, &space_a, path_one, 4000, found, 64);
+    uint32_t count = support_find(disk, &space_a, path_one, 4000, found, 64);
     assert_int_equal(count, 60);
     for (uint32_t i = 0; i < count; i++) {
         assert_ok(support_get(disk, &found[i].row));
@@ -104,7 +87,7 @@ static void budget_holds_and_the_least_valuable_goes_first(void **state)
         cairn_disk_stats_get(disk, &stats);
         assert_true(stats.file_bytes <= 100000);
     }
-    assert_int_equal(find(disk, &space_a, path_one, 2000, found, 16), 4);
+    assert_int_equal(support_find(disk, &space_a, path_one, 2000, found, 16), 4);
     for (uint32_t i = 0; i < 4; i++) {
         assert_true(found[i].row.meta.end == 100 || found[i].row.meta.end >= 800);
     }
@@ -114,7 +97,7 @@ static void budget_holds_and_the_least_valuable_goes_first(void **state)
                   CAIRN_NOSPACE);
     cairn_disk_unpin(disk, first);
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 60, 60, 20000, 1.0, name));
-    assert_int_equal(find(disk, &space_a, path_one, 100, found, 16), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 100, found, 16), 1);
     assert_int_equal(found[0].row.meta.end, 60);
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
@@ -181,9 +164,9 @@ static void clock_that_was_ahead_does_not_fill_the_store_for_good(void **state)
     }
     cairn_disk_close(disk);
     assert_ok(support_open(cairn_io_memory_io(memory), 100000, NULL, &now.clock, &disk));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 8), 4);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 8), 4);
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 500, 500, 20000, 1, name));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 8), 4);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 8), 4);
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
 }
@@ -201,8 +184,8 @@ static void namespace_is_forgotten_alone(void **state)
     }
     assert_ok(support_put(disk, &space_b, CAIRN_BLOB_STATE, path_one, 10, 10, 100, 1, name));
     assert_ok(cairn_disk_forget(disk, &space_a, NULL));
-    assert_int_equal(find(disk, &space_a, path_one, 200, found, 8), 0);
-    assert_int_equal(find(disk, &space_b, path_one, 200, found, 8), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 200, found, 8), 0);
+    assert_int_equal(support_find(disk, &space_b, path_one, 200, found, 8), 1);
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
 }
@@ -233,7 +216,7 @@ static uint64_t write_with_fault(cairn_io_fault fault, uint64_t at, uint64_t see
     }
     cairn_disk_found found[8];
     assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
-    uint32_t count = find(disk, &space_a, path_one, 2000, found, 8);
+    uint32_t count = support_find(disk, &space_a, path_one, 2000, found, 8);
     bool there[3] = {false};
     for (uint32_t i = 0; i < count; i++) {
         cairn_status status = support_get(disk, &found[i].row);
@@ -295,11 +278,11 @@ static void directory_removed_while_running_is_made_again(void **state)
     assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
     assert_ok(cairn_io_rename(io, "/store", "/gone", NULL));
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
     assert_ok(support_get(disk, &found[0].row));
     assert_ok(cairn_io_rename(io, "/store", "/gone2", NULL));
     assert_status(support_get(disk, &found[0].row), CAIRN_NOTFOUND);
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 0);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 0);
     cairn_disk_close(disk);
     cairn_io_memory_free(memory);
 }
@@ -380,7 +363,7 @@ static void directory_that_is_read_only_at_the_start_is_read_and_written_when_it
         assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
         assert_status(cairn_disk_trouble(disk, &error), CAIRN_IO);
         assert_status(error.status, CAIRN_IO);
-        assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), with_blobs);
+        assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), with_blobs);
         if (with_blobs) {
             assert_ok(support_get(disk, &found[0].row));
         }
@@ -388,7 +371,7 @@ static void directory_that_is_read_only_at_the_start_is_read_and_written_when_it
                       CAIRN_IO);
         frozen = false;
         assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 400, 400, 700, 1, name));
-        assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), with_blobs + 1);
+        assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), with_blobs + 1);
         cairn_disk_close(disk);
     }
     cairn_io_memory_free(memory);
@@ -405,7 +388,7 @@ static void full_disk_is_said_and_the_rest_stays(void **state)
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 20000, 1, name));
     assert_status(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 400, 400, 40000, 1, name),
                   CAIRN_NOSPACE);
-    assert_int_equal(find(disk, &space_a, path_one, 1000, found, 4), 1);
+    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
     assert_ok(support_get(disk, &found[0].row));
     assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 500, 500, 9000, 1, name));
     cairn_disk_close(disk);
@@ -430,5 +413,5 @@ int main(void)
         cmocka_unit_test(secret_of_the_namespaces_is_written_again_when_it_is_gone),
         cmocka_unit_test(directory_that_is_read_only_at_the_start_is_read_and_written_when_it_can_be),
     };
-    return cmocka_run_group_tests(tests, make_paths, NULL);
+    return cmocka_run_group_tests(tests, support_paths, NULL);
 }

@@ -13,11 +13,6 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-static uint64_t soon(double seconds)
-{
-    return cairn_clock_now_ns(cairn_clock_system()) + (uint64_t)(seconds * 1e9);
-}
-
 static cairn_kv *kv_open(const server *s, const char *password, int database)
 {
     cairn_kv *kv = NULL;
@@ -27,54 +22,16 @@ static cairn_kv *kv_open(const server *s, const char *password, int database)
     return kv;
 }
 
-static cairn_kv_item item_of(uint32_t id, const char *part, void *bytes, uint64_t size)
-{
-    cairn_kv_item item = {.bytes = bytes, .size_bytes = size, .room_bytes = size};
-    (void)snprintf(item.key, sizeof item.key, "%08x%056u/%s", id * 2654435761u, 0, part);
-    return item;
-}
-
-/* Put, get, ask and drop a few hundred values in batches. */
-static void values_go_round(cairn_kv *kv)
-{
-    enum { COUNT = 300 };
-    static uint64_t values[COUNT], got[COUNT];
-    static cairn_kv_item items[COUNT + 1];
-    for (uint32_t i = 0; i < COUNT; i++) {
-        values[i] = i * UINT64_C(0x9e3779b97f4a7c15);
-        items[i] = item_of(i, "h", &values[i], sizeof values[i]);
-    }
-    assert_ok(kv->ops->put(kv, items, COUNT, 60, soon(20), NULL));
-    for (uint32_t i = 0; i < COUNT; i++) {
-        assert_ok(items[i].status);
-        items[i] = item_of(i, "h", &got[i], sizeof got[i]);
-    }
-    items[COUNT] = item_of(COUNT, "h", got, sizeof got);
-    assert_ok(kv->ops->get(kv, items, COUNT + 1, soon(20), NULL));
-    for (uint32_t i = 0; i < COUNT; i++) {
-        assert_ok(items[i].status);
-        assert_int_equal(items[i].size_bytes, 8);
-    }
-    assert_memory_equal(values, got, sizeof values);
-    assert_status(items[COUNT].status, CAIRN_NOTFOUND);
-    assert_ok(kv->ops->exists(kv, items, COUNT + 1, soon(20), NULL));
-    assert_ok(items[7].status);
-    assert_status(items[COUNT].status, CAIRN_NOTFOUND);
-    assert_ok(kv->ops->drop(kv, items, COUNT + 1, soon(20), NULL));
-    assert_ok(kv->ops->exists(kv, items, COUNT + 1, soon(20), NULL));
-    assert_status(items[7].status, CAIRN_NOTFOUND);
-}
-
 static void one_server_keeps_values_until_their_time(void **state)
 {
     (void)state;
     server s;
     redis_start(&s, NULL);
     cairn_kv *kv = kv_open(&s, NULL, 3);
-    values_go_round(kv);
+    kv_values_go_round(kv);
     uint8_t byte = 7;
-    cairn_kv_item item = item_of(1, "p", &byte, 1);
-    assert_ok(kv->ops->put(kv, &item, 1, 60, soon(5), NULL));
+    cairn_kv_item item = kv_item_of(1, "p", &byte, 1);
+    assert_ok(kv->ops->put(kv, &item, 1, 60, kv_soon(5), NULL));
     assert_int_equal(redis_do(&s, "DBSIZE"), 0); /* it went to database 3 */
     redis_do(&s, "SWAPDB 0 3");
     char key[200];
@@ -92,15 +49,15 @@ static void password_is_given_and_a_wrong_one_is_said(void **state)
     const char *const more[] = {"--requirepass", "open sesame", NULL};
     redis_start(&s, more);
     cairn_kv *kv = kv_open(&s, "open sesame", 0);
-    values_go_round(kv);
+    kv_values_go_round(kv);
     kv->ops->close(kv);
     const char *wrong[] = {NULL, "sesame"};
     for (int i = 0; i < 2; i++) {
         cairn_error error = {0};
         kv = kv_open(&s, wrong[i], 0);
         uint8_t byte = 7;
-        cairn_kv_item item = item_of(1, "p", &byte, 1);
-        assert_status(kv->ops->put(kv, &item, 1, 60, soon(5), &error), CAIRN_INVALID);
+        cairn_kv_item item = kv_item_of(1, "p", &byte, 1);
+        assert_status(kv->ops->put(kv, &item, 1, 60, kv_soon(5), &error), CAIRN_INVALID);
         assert_non_null(strstr(error.detail, wrong[i] == NULL ? "NOAUTH" : "WRONGPASS"));
         kv->ops->close(kv);
     }
@@ -113,17 +70,17 @@ static void server_that_went_away_and_came_back_is_used_again(void **state)
     server s;
     redis_start(&s, NULL);
     cairn_kv *kv = kv_open(&s, NULL, 0);
-    values_go_round(kv);
+    kv_values_go_round(kv);
     server_kill(&s);
     uint8_t byte = 7;
-    cairn_kv_item item = item_of(1, "p", &byte, 1);
-    assert_status(kv->ops->get(kv, &item, 1, soon(5), NULL), CAIRN_IO);
+    cairn_kv_item item = kv_item_of(1, "p", &byte, 1);
+    assert_status(kv->ops->get(kv, &item, 1, kv_soon(5), NULL), CAIRN_IO);
     server_start(&s);
-    values_go_round(kv);
+    kv_values_go_round(kv);
     /* A restart between two calls is not even noticed. */
     server_kill(&s);
     server_start(&s);
-    values_go_round(kv);
+    kv_values_go_round(kv);
     kv->ops->close(kv);
     server_end(&s);
 }
@@ -134,16 +91,16 @@ static void server_that_does_not_answer_is_waited_for_until_then(void **state)
     server s;
     redis_start(&s, NULL);
     cairn_kv *kv = kv_open(&s, NULL, 0);
-    values_go_round(kv);
+    kv_values_go_round(kv);
     server_freeze(&s, true);
     uint8_t byte = 7;
-    cairn_kv_item item = item_of(1, "p", &byte, 1);
-    uint64_t begin = soon(0);
-    assert_status(kv->ops->get(kv, &item, 1, soon(0.1), NULL), CAIRN_TIMEOUT);
-    assert_true(soon(0) - begin >= SECOND_NS / 10);
+    cairn_kv_item item = kv_item_of(1, "p", &byte, 1);
+    uint64_t begin = kv_soon(0);
+    assert_status(kv->ops->get(kv, &item, 1, kv_soon(0.1), NULL), CAIRN_TIMEOUT);
+    assert_true(kv_soon(0) - begin >= SECOND_NS / 10);
     assert_status(item.status, CAIRN_CANCELLED);
     server_freeze(&s, false);
-    values_go_round(kv); /* and no answer of then is taken for one of now */
+    kv_values_go_round(kv); /* and no answer of then is taken for one of now */
     kv->ops->close(kv);
     server_end(&s);
 }
@@ -155,10 +112,10 @@ static void value_that_is_larger_than_its_room_is_not_taken(void **state)
     redis_start(&s, NULL);
     cairn_kv *kv = kv_open(&s, NULL, 0);
     uint8_t bytes[100] = {1, 2, 3};
-    cairn_kv_item item = item_of(1, "p", bytes, sizeof bytes);
-    assert_ok(kv->ops->put(kv, &item, 1, 60, soon(5), NULL));
+    cairn_kv_item item = kv_item_of(1, "p", bytes, sizeof bytes);
+    assert_ok(kv->ops->put(kv, &item, 1, 60, kv_soon(5), NULL));
     item.room_bytes = 99;
-    assert_ok(kv->ops->get(kv, &item, 1, soon(5), NULL));
+    assert_ok(kv->ops->get(kv, &item, 1, kv_soon(5), NULL));
     assert_status(item.status, CAIRN_LIMIT);
     kv->ops->close(kv);
     server_end(&s);
@@ -172,8 +129,9 @@ static void full_server_says_so_item_by_item(void **state)
     redis_start(&s, more);
     cairn_kv *kv = kv_open(&s, NULL, 0);
     static uint8_t bytes[4 << 20];
-    cairn_kv_item items[2] = {item_of(1, "0", bytes, sizeof bytes), item_of(2, "0", bytes, sizeof bytes)};
-    assert_ok(kv->ops->put(kv, items, 2, 60, soon(20), NULL));
+    cairn_kv_item items[2] = {kv_item_of(1, "0", bytes, sizeof bytes),
+                              kv_item_of(2, "0", bytes, sizeof bytes)};
+    assert_ok(kv->ops->put(kv, items, 2, 60, kv_soon(20), NULL));
     assert_status(items[1].status, CAIRN_NOSPACE);
     kv->ops->close(kv);
     server_end(&s);
@@ -188,13 +146,13 @@ static void cluster_of_three_keeps_each_key_where_it_belongs(void **state)
     redis_cluster_start(nodes);
     cairn_kv *kv = kv_open(&nodes[0], NULL, 0);
     uint8_t byte = 7;
-    values_go_round(kv);
+    kv_values_go_round(kv);
     enum { COUNT = 60 };
     cairn_kv_item items[COUNT];
     for (uint32_t i = 0; i < COUNT; i++) {
-        items[i] = item_of(i, "h", &byte, 1);
+        items[i] = kv_item_of(i, "h", &byte, 1);
     }
-    assert_ok(kv->ops->put(kv, items, COUNT, 60, soon(5), NULL));
+    assert_ok(kv->ops->put(kv, items, COUNT, 60, kv_soon(5), NULL));
     long long sum = 0;
     for (int i = 0; i < 3; i++) {
         long long here = redis_do(&nodes[i], "DBSIZE");
@@ -219,14 +177,14 @@ static void cluster_of_three_keeps_each_key_where_it_belongs(void **state)
     redis_do(&nodes[from], "CLUSTER SETSLOT %d MIGRATING %s", slot, to_id->str);
     redis_do(&nodes[from], "MIGRATE 127.0.0.1 %d %s 0 5000", nodes[to].port, key);
     for (uint32_t i = 0; i < COUNT; i++) {
-        items[i] = item_of(i, "h", &byte, 1);
+        items[i] = kv_item_of(i, "h", &byte, 1);
     }
-    assert_ok(kv->ops->get(kv, items, COUNT, soon(5), NULL));
+    assert_ok(kv->ops->get(kv, items, COUNT, kv_soon(5), NULL));
     assert_ok(items[0].status);
     for (int i = 0; i < 2; i++) {
         redis_do(&nodes[i == 0 ? to : from], "CLUSTER SETSLOT %d NODE %s", slot, to_id->str);
     }
-    assert_ok(kv->ops->get(kv, items, COUNT, soon(5), NULL));
+    assert_ok(kv->ops->get(kv, items, COUNT, kv_soon(5), NULL));
     assert_ok(items[0].status);
     freeReplyObject(from_id);
     freeReplyObject(to_id);
@@ -238,8 +196,9 @@ static void cluster_of_three_keeps_each_key_where_it_belongs(void **state)
     int found = 0;
     for (int tries = 0; tries < 5 && found == 0; tries++) {
         for (uint32_t i = 0; i < COUNT && found == 0; i++) {
-            items[i] = item_of(i, "h", &byte, 1);
-            found += kv->ops->get(kv, &items[i], 1, soon(2), NULL) == CAIRN_OK && items[i].status == CAIRN_OK;
+            items[i] = kv_item_of(i, "h", &byte, 1);
+            found +=
+                kv->ops->get(kv, &items[i], 1, kv_soon(2), NULL) == CAIRN_OK && items[i].status == CAIRN_OK;
         }
     }
     assert_true(found > 0);

@@ -10,7 +10,7 @@
 #include "store/server_support.h"
 #include "store/shared_url.h"
 #include "store/tier_file.h"
-#include "store/tier_shared.h"
+#include "store/tier_shared_internal.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -32,7 +32,9 @@ static cairn_shared *tier_open(const char *url, const uint8_t *with_key)
                                     .ttl_s = 600,
                                     .s3_id = "AKIDEXAMPLE",
                                     .s3_secret = "secret/key",
-                                    .s3_region = "eu-central-1"};
+                                    .s3_region = "eu-central-1",
+                                    .room_mem = cairn_mem_default(),
+                                    .blob_bytes_max = PAYLOAD};
     options.fingerprint[0] = 1;
     if (cairn_shared_open(cairn_mem_default(), &options, &shared, &error) != CAIRN_OK) {
         fail_msg("%s: %s", url, error.detail);
@@ -121,25 +123,28 @@ static cairn_status sample_get(cairn_shared *shared, const sample *s)
     cairn_shared_head heads[2];
     memcpy(keys[0], s->point_key, sizeof keys[0]);
     assert_ok(cairn_shared_point_key(&s->names, &s->point.path, TOKENS, 1, keys[1]));
-    assert_ok(cairn_shared_ask(shared, (const char(*)[CAIRN_KV_KEY_BYTES])keys, 2, soon(), there, NULL));
+    assert_ok(cairn_shared_ask(cairn_shared_reader_get(shared, 0), (const char(*)[CAIRN_KV_KEY_BYTES])keys, 2,
+                               soon(), there, NULL));
     assert_false(there[1]);
     if (!there[0]) {
         return CAIRN_NOTFOUND;
     }
-    cairn_status status = cairn_shared_point_get(shared, &s->names, s->point_key, 4, soon(), &point, NULL);
+    cairn_status status = cairn_shared_point_get(cairn_shared_reader_get(shared, 0), &s->names, s->point_key,
+                                                 4, soon(), &point, NULL);
     if (status != CAIRN_OK) {
         return status;
     }
     assert_int_equal(point.count_parts, 2);
     assert_string_equal(point.parts[0].name, s->parts[0].name);
-    status = cairn_shared_heads_get(shared, &s->names, point.parts, 2, soon(), heads, NULL);
+    status = cairn_shared_heads_get(cairn_shared_reader_get(shared, 0), &s->names, point.parts, 2, soon(),
+                                    heads, NULL);
     if (status != CAIRN_OK) {
         return status;
     }
     uint8_t *out = test_malloc(PAYLOAD);
     for (int i = 0; i < 2 && status == CAIRN_OK; i++) {
         memset(out, 0, PAYLOAD);
-        status = cairn_shared_load(shared, &heads[i], soon(), out, NULL);
+        status = cairn_shared_load(cairn_shared_reader_get(shared, 0), &heads[i], soon(), out, NULL);
         if (status == CAIRN_OK) {
             assert_memory_equal(out, s->payload, i == 0 ? PAYLOAD : 1234);
         }
@@ -381,6 +386,74 @@ static void urls_are_taken_apart(void **state)
                         "redis://host:1/2");
 }
 
+/* --- what is measured ------------------------------------------------------------------------------------------- */
+
+static void loads_that_share_the_line_are_charged_the_time_that_passed_once(void **state)
+{
+    (void)state;
+    cairn_shared *shared = tier_open("file:///nowhere", NULL);
+    cairn_shared_meter first, second, third;
+    double charged_ns = 0;
+    cairn_shared_load_begin(shared, &first);
+    cairn_shared_load_begin(shared, &second);
+    cairn_shared_load_end(shared, &first, 1000, true);
+    charged_ns += shared->busy_ns - first.busy_ns;
+    cairn_shared_load_begin(shared, &third);
+    cairn_shared_load_end(shared, &second, 1000, true);
+    charged_ns += shared->busy_ns - second.busy_ns;
+    cairn_shared_load_end(shared, &third, 0, false);
+    charged_ns += shared->busy_ns - third.busy_ns;
+    double passed_ns = (double)(shared->busy_now_ns - first.begin_ns);
+    assert_true(charged_ns > passed_ns - 10 && charged_ns < passed_ns + 10);
+    cairn_shared_stats stats;
+    cairn_shared_stats_get(shared, &stats);
+    assert_true(stats.loads == 2 && stats.loaded_bytes == 2000 && stats.loads_at_once == 2);
+    cairn_shared_close(shared);
+}
+
+static void long_line_is_filled_by_several_loads_and_a_short_one_by_one(void **state)
+{
+    (void)state;
+    cairn_shared *shared = tier_open("file:///nowhere", NULL);
+    shared->speed = 0.1; /* 100 MB/s: 6 MB in 60 ms */
+    shared->speed_ns = cairn_clock_now_ns(cairn_clock_system());
+    const struct {
+        uint32_t trip_ms, at_once, blobs;
+        double expected_ms;
+    } cases[] = {{0, 1, 64, 3840}, {10, 1, 64, 4480}, {20, 4, 64, 4160}, {20, 4, 5, 340}, {20, 4, 1, 80}};
+    const uint64_t blob_bytes = 6000000;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        shared->trip_ns = cases[i].trip_ms * 1e6;
+        assert_int_equal(cairn_shared_at_once(shared, blob_bytes), cases[i].at_once);
+        double ms =
+            (double)cairn_shared_expected_ns(shared, cases[i].blobs * blob_bytes, cases[i].blobs) * 1e-6;
+        assert_true(ms > 0.85 * cases[i].expected_ms && ms < 1.05 * cases[i].expected_ms);
+    }
+    cairn_shared_close(shared);
+}
+
+static void failures_of_calls_under_way_together_are_one_reason_to_rest(void **state)
+{
+    (void)state;
+    cairn_shared *shared = tier_open("file:///nowhere", NULL);
+    cairn_error error = {.status = CAIRN_IO};
+    uint64_t entries[3], later = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_ok(cairn_shared_enter(shared, &entries[i], NULL));
+    }
+    for (int i = 0; i < 3; i++) {
+        cairn_shared_leave(shared, shared->readers[i].kv, entries[i], CAIRN_IO, &error);
+    }
+    assert_true(shared->stats.broken == 1 && shared->stats.failures == 3);
+    assert_status(cairn_shared_enter(shared, &later, NULL), CAIRN_BUSY);
+    uint64_t first_ns = shared->retry_ns;
+    shared->retry_ns = 0; /* the rest is over: one tries, and fails again */
+    assert_ok(cairn_shared_enter(shared, &later, NULL));
+    cairn_shared_leave(shared, shared->readers[0].kv, later, CAIRN_IO, &error);
+    assert_true(shared->stats.broken == 2 && shared->retry_ns > first_ns);
+    cairn_shared_close(shared);
+}
+
 int main(void)
 {
     (void)setenv("no_proxy", "127.0.0.1", 1); /* whatever the machine's settings are */
@@ -392,6 +465,9 @@ int main(void)
         cmocka_unit_test(s3_keeps_blobs),
         cmocka_unit_test(directory_keeps_blobs_and_forgets_what_is_old_or_too_much),
         cmocka_unit_test(flipped_bit_is_found_wherever_it_is),
+        cmocka_unit_test(loads_that_share_the_line_are_charged_the_time_that_passed_once),
+        cmocka_unit_test(long_line_is_filled_by_several_loads_and_a_short_one_by_one),
+        cmocka_unit_test(failures_of_calls_under_way_together_are_one_reason_to_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
