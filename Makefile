@@ -15,7 +15,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CAIRN_LLAMA ?= $(if $(filter x86_64,$(shell uname -m)),npm,source)
-CONFIGURE = cmake -DCAIRN_LLAMA=$(CAIRN_LLAMA)
+# What it finds is not said each time; what is wrong goes to standard error.
+CONFIGURE = cmake -DCAIRN_LLAMA=$(CAIRN_LLAMA) --log-level=WARNING
 SELECT = $(if $(TESTS),-R '$(TESTS)')
 ON_GPU = $(if $(GPU),dir=$$(tools/gpu $(GPU)) && export CAIRN_LLAMA_LIB_DIR="$$dir" &&)
 
@@ -59,11 +60,13 @@ setup-build:
 	@tools/setup
 
 build: setup
-	@$(CONFIGURE) --preset dev
+	@[ -d build/dev ] || echo 'building for the first time; that takes some minutes'
+	@$(CONFIGURE) --preset dev >/dev/null
 	@cmake --build --preset dev -j $(JOBS)
 
 build-release: setup-build
-	@$(CONFIGURE) -DBUILD_TESTING=OFF --preset release
+	@[ -d build/release ] || echo 'building for the first time; that takes some minutes'
+	@$(CONFIGURE) -DBUILD_TESTING=OFF --preset release >/dev/null
 	@cmake --build --preset release -j $(JOBS)
 
 # Nothing is fetched or built as root when `make build-release` was run before.
