@@ -475,11 +475,14 @@ static void run_release(simulate_run *run)
     cairn_buf_release(&run->losses);
 }
 
+/* In the form of the program's other commands. */
 static int fail(FILE *err, const cairn_error *error, int code)
 {
-    char text[512];
-    cairn_error_print(error, text, sizeof text);
-    (void)fprintf(err, "%s\n", text);
+    (void)fprintf(err, "cairn: %s\n",
+                  error->detail[0] != '\0' ? error->detail : cairn_status_message(error->status));
+    if (code == EXIT_USAGE && error->status == CAIRN_INVALID) {
+        (void)fprintf(err, "Try `cairn simulate --help`.\n");
+    }
     return code;
 }
 

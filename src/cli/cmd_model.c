@@ -118,5 +118,5 @@ int cairn_cmd_model(int argc, const char **argv)
         printf("usage: cairn model synth [options] -o FILE\n\n`cairn model synth --help` says more.\n");
         return 0;
     }
-    return cairn_term_usage("model", "what to do with a model is missing: synth");
+    return cairn_term_usage("model", "say what to do: cairn model synth");
 }

@@ -372,14 +372,14 @@ int cairn_cmd_store(int argc, const char **argv)
         return code;
     ask.older_s = (uint64_t)older_days * 86400;
     if (rest[0] == NULL)
-        return wrong("what is to be done? ls, show, tree, verify, gc or rm");
+        return wrong("say what to do: ls, show, tree, verify, gc or rm");
     const struct verb *verb = NULL;
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
         verb = strcmp(verbs[i].name, rest[0]) == 0 ? &verbs[i] : verb;
     if (verb == NULL)
-        return wrong("there are ls, show, tree, verify, gc and rm");
+        return wrong("it does one of these: ls, show, tree, verify, gc, rm");
     if (rest[1] == NULL)
-        return wrong("which directory? the one of --cache-disk");
+        return wrong("the directory is missing: that of --cache-disk");
     ask.names = rest + 2;
     while (ask.names[ask.count_names] != NULL)
         ask.count_names++;

@@ -149,7 +149,7 @@ static void show_cache(const json_t *cache)
         cairn_units_print_count(number(since, "requests"), asked);
         cairn_units_print_count(prompt, tokens);
         cairn_units_print_count(number(held, "states"), states);
-        printf("since start %s requests; %.0f%% of %s prompt tokens reused; %s checkpoints held\n", asked,
+        printf("requests   %s since start; %.0f%% of %s prompt tokens reused; checkpoints held: %s\n", asked,
                100.0 * (double)(prompt - read) / (double)prompt, tokens, states);
     }
 }
