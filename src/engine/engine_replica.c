@@ -198,15 +198,17 @@ static cairn_token greedy_of(uint64_t pure, uint32_t vocab_size)
 
 /*
  * 16 bits of the pure part in steps of 2^-11 over [-16, 16), 7 bits of the low part in steps of 2^-19:
- * both are exact in a float, and the greedy token's 16.5 stays above all others.
+ * both are exact in a float, and the greedy token's 16.5 stays above all others. With near ties its neighbour has the
+ * same, and the low part decides.
  */
 static void fill_logits(const replica *r, const answer *a, float *out)
 {
     cairn_token greedy = greedy_of(a->pure, r->options.vocab_size);
+    cairn_token next = (cairn_token)(((uint32_t)greedy + 1) % r->options.vocab_size);
     for (uint32_t i = 0; i < r->options.vocab_size; i++) {
         uint32_t coarse = (uint32_t)(mix(a->pure, i) >> 48);
         out[i] = (float)coarse * (1.0f / 2048.0f) - 16.0f;
-        if ((cairn_token)i == greedy)
+        if ((cairn_token)i == greedy || (r->options.near_ties && (cairn_token)i == next))
             out[i] = 16.5f;
         if (r->options.cut_sensitive)
             out[i] += (float)(mix(a->low, i) >> 57) * (1.0f / 524288.0f);

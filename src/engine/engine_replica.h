@@ -16,7 +16,7 @@
  *
  * With `cut_sensitive` each hash has a second, low part that depends on where decodes were cut and
  * on tokens decoded one at a time (a real engine's last bits). The low part changes logits by less
- * than 2^-12 and never the greedy token: `cairn_replica_pure` tells whether the answer is right,
+ * than 2^-12 and never the greedy token, but with `near_ties`: `cairn_replica_pure` tells whether the answer is right,
  * `cairn_replica_digest` whether it is right bit for bit.
  *
  * Units    tokens, bytes; ns of virtual time
@@ -58,6 +58,7 @@ typedef struct cairn_replica_options {
     bool rows_move;
     bool cut_sensitive;
     bool batch_sensitive; /* with cut_sensitive: sharing a decode also changes the low part  */
+    bool near_ties;       /* with cut_sensitive: two tokens are best but for the low part         */
     bool light;           /* for simulation, CAIRN_TRIM_NEVER only: rows are counted, not    */
                           /* hashed; states still are a chain. Memory per slot is constant   */
     cairn_replica_cost cost;

@@ -144,8 +144,8 @@ static void *writer_main(void *ctx)
         if (item == NULL && log->stop)
             break;
         if (item == NULL) {
-            CAIRN_ASSERT(pthread_cond_broadcast(&log->settled) == 0);
-            CAIRN_ASSERT(pthread_cond_wait(&log->wake, &log->lock) == 0);
+            cairn_cond_broadcast(&log->settled);
+            cairn_cond_wait(&log->wake, &log->lock);
             continue;
         }
         log->writing = true;
@@ -176,7 +176,7 @@ void cairn_answers_log_keep(cairn_answers_log *log, const cairn_namespace *space
         *(log->last != NULL ? &log->last->next : &log->first) = item;
         log->last = item;
         log->queued_bytes += count;
-        CAIRN_ASSERT(pthread_cond_signal(&log->wake) == 0);
+        cairn_cond_signal(&log->wake);
     }
     unlock(log);
     if (!fits)
@@ -187,7 +187,7 @@ void cairn_answers_log_settle(cairn_answers_log *log)
 {
     lock(log);
     while (log->first != NULL || log->writing)
-        CAIRN_ASSERT(pthread_cond_wait(&log->settled, &log->lock) == 0);
+        cairn_cond_wait(&log->settled, &log->lock);
     unlock(log);
 }
 
@@ -206,8 +206,8 @@ cairn_status cairn_answers_log_new(const cairn_mem *mem, cairn_io *io, const cha
     log->mem = mem;
     cairn_lock_init(&log->lock);
     cairn_lock_init(&log->load_lock);
-    CAIRN_ASSERT(pthread_cond_init(&log->wake, NULL) == 0);
-    CAIRN_ASSERT(pthread_cond_init(&log->settled, NULL) == 0);
+    cairn_cond_init(&log->wake);
+    cairn_cond_init(&log->settled);
     log->loaded = cairn_mem_array(mem, LOADED_MAX, sizeof *log->loaded);
     cairn_status status = log->loaded != NULL ? CAIRN_OK : CAIRN_NOMEM;
     if (status == CAIRN_OK)
@@ -231,16 +231,16 @@ void cairn_answers_log_free(cairn_answers_log *log)
     if (log->runs) {
         lock(log);
         log->stop = true;
-        CAIRN_ASSERT(pthread_cond_signal(&log->wake) == 0);
+        cairn_cond_signal(&log->wake);
         unlock(log);
-        CAIRN_ASSERT(pthread_join(log->thread, NULL) == 0);
+        cairn_join(log->thread);
     }
     cairn_note_log_free(log->notes);
     cairn_mem_array_release(log->mem, log->loaded, LOADED_MAX, sizeof *log->loaded);
-    CAIRN_ASSERT(pthread_cond_destroy(&log->settled) == 0);
-    CAIRN_ASSERT(pthread_cond_destroy(&log->wake) == 0);
-    CAIRN_ASSERT(pthread_mutex_destroy(&log->load_lock) == 0);
-    CAIRN_ASSERT(pthread_mutex_destroy(&log->lock) == 0);
+    (void)pthread_cond_destroy(&log->settled);
+    (void)pthread_cond_destroy(&log->wake);
+    (void)pthread_mutex_destroy(&log->load_lock);
+    (void)pthread_mutex_destroy(&log->lock);
     cairn_mem_release(log->mem, log, sizeof *log);
 }
 

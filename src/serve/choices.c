@@ -149,6 +149,33 @@ static void make_choice(cairn_serve *serve, cairn_job *job, uint32_t index, cair
         cairn_api_error_from(error, &cause);
 }
 
+/*
+ * Equal greedy requests at the same time are to give one answer. Exact ones do by themselves; one without memory for it,
+ * or with several prompts, goes alone.
+ */
+static void join_equal(cairn_serve *serve, cairn_job *job, const cairn_sampler_settings *settings)
+{
+    cairn_digest key;
+    bool equal = settings->temperature <= 0 && job->prompt.mode != CAIRN_RESUME_EXACT && !job->scripted &&
+                 job->count_texts == 0;
+    if (equal && cairn_unison_key(job->mem, &job->prompt, settings, &key) == CAIRN_OK)
+        job->unison = cairn_unison_join(&serve->unisons, &key);
+}
+
+/* The list of answers is there: fill it, and go on to the first. */
+static void make_choices(cairn_serve *serve, cairn_job *job, cairn_sampler_bias *bias, cairn_api_error *error)
+{
+    describe_request(job);
+    cairn_sampler_settings settings = settings_of(job);
+    cairn_answer_options options = options_of(serve, job);
+    settings.bias = bias;
+    settings.count_bias = resolve_bias(serve, &job->params, bias, BIAS_ROOM, error);
+    for (uint32_t i = 0; i < job->count_choices && error->http == 0; i++)
+        make_choice(serve, job, i, &settings, &options, error);
+    if (error->http == 0 && cairn_job_next(job))
+        join_equal(serve, job, &settings);
+}
+
 void cairn_choices_make(cairn_serve *serve, cairn_job *job, cairn_api_error *error)
 {
     uint32_t count = (job->count_texts > 0 ? job->count_texts : 1) * (uint32_t)job->params.choices;
@@ -163,19 +190,11 @@ void cairn_choices_make(cairn_serve *serve, cairn_job *job, cairn_api_error *err
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
     } else {
         job->count_choices = job->sum.count = count;
-        describe_request(job);
-        cairn_sampler_settings settings = settings_of(job);
-        cairn_answer_options options = options_of(serve, job);
-        settings.bias = bias;
-        settings.count_bias = resolve_bias(serve, &job->params, bias, BIAS_ROOM, error);
-        for (uint32_t i = 0; i < count && error->http == 0; i++)
-            make_choice(serve, job, i, &settings, &options, error);
+        make_choices(serve, job, bias, error);
     }
     if (job->choices != NULL && job->count_choices == 0) {
         cairn_mem_array_release(job->mem, job->choices, count, sizeof *job->choices);
         job->choices = NULL;
     }
     cairn_mem_array_release(job->mem, bias, BIAS_ROOM, sizeof *bias);
-    if (error->http == 0)
-        (void)cairn_job_next(job);
 }

@@ -41,16 +41,6 @@ void cairn_disk_watch_flush(cairn_disk_watch *watch, const cairn_scheduler_optio
               CAIRN_FIELD_UINT("ms", (cairn_clock_now_ns(o->clock) - begin_ns) / 1000000));
 }
 
-struct timespec cairn_disk_watch_until(uint64_t due_ns)
-{
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    uint64_t ns = due_ns + (uint64_t)until.tv_nsec;
-    until.tv_sec += (time_t)(ns / 1000000000u);
-    until.tv_nsec = (long)(ns % 1000000000u);
-    return until;
-}
-
 json_t *cairn_disk_watch_json(const cairn_cache_disk_stats *d)
 {
     json_t *json = json_object();

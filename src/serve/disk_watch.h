@@ -8,7 +8,6 @@
 #define CAIRN_DISK_WATCH_H
 
 #include <jansson.h>
-#include <time.h>
 
 #include "serve/scheduler.h"
 
@@ -21,8 +20,6 @@ typedef struct cairn_disk_watch {
 uint64_t cairn_disk_watch_look(cairn_disk_watch *watch, const cairn_scheduler_options *options);
 /* Write what is worth it, for at most options->flush_ns, and say whether that was all. */
 void cairn_disk_watch_flush(cairn_disk_watch *watch, const cairn_scheduler_options *options);
-/* The time of day in due_ns from now, for pthread_cond_timedwait. */
-struct timespec cairn_disk_watch_until(uint64_t due_ns);
 /* The tier for GET /cairn/cache; all 0 when there is none. The caller owns it. */
 json_t *cairn_disk_watch_json(const cairn_cache_disk_stats *stats);
 

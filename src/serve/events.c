@@ -7,14 +7,13 @@
 #include "serve/events.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/hash.h"
 #include "base/lock.h"
 #include "serve/cache_view.h"
 #include "serve/json_answer.h"
 
-enum { OUTBOX_BYTES_MAX = 16 * 1024 * 1024, BEHIND_BYTES = 256 * 1024 };
+enum { OUTBOX_BYTES_MAX = 16 * 1024 * 1024, BEHIND_BYTES = 256 * 1024, EAGER_MS = 5 };
 
 enum { IDLE, ASKED, READY, OVER };
 
@@ -257,16 +256,12 @@ static bool serve_watcher(cairn_events *e, watcher *w, uint64_t now_ns)
 static uint32_t wait_for_tick(cairn_events *e, bool eager, watcher *list[CAIRN_EVENTS_WATCHERS_MAX],
                               bool *ret_stop)
 {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += eager ? 5000000L : CAIRN_EVENTS_TICK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    uint64_t tick_ms = eager ? EAGER_MS : CAIRN_EVENTS_TICK_MS;
     lock(e);
     if (!e->stopping && e->count > 0)
-        (void)pthread_cond_timedwait(&e->wake, &e->lock, &until);
+        (void)cairn_cond_wait_for(&e->wake, &e->lock, tick_ms * 1000000u);
     while (!e->stopping && e->count == 0)
-        CAIRN_ASSERT(pthread_cond_wait(&e->wake, &e->lock) == 0);
+        cairn_cond_wait(&e->wake, &e->lock);
     uint32_t n = 0;
     for (watcher *w = e->first; w != NULL; w = w->next)
         list[n++] = w;
@@ -334,7 +329,7 @@ void cairn_events_watch(cairn_events *e, const cairn_namespace *owner, bool once
         w->next = e->first;
         e->first = w;
         e->count++;
-        CAIRN_ASSERT(pthread_cond_signal(&e->wake) == 0);
+        cairn_cond_signal(&e->wake);
     }
     unlock(e);
     if (refused) {
@@ -362,7 +357,7 @@ cairn_status cairn_events_start(const cairn_events_options *options, cairn_event
     e->options = *options;
     cairn_buf_init(&e->text, options->mem, OUTBOX_BYTES_MAX);
     cairn_lock_init(&e->lock);
-    CAIRN_ASSERT(pthread_cond_init(&e->wake, NULL) == 0);
+    cairn_cond_init(&e->wake);
     int code = pthread_create(&e->thread, NULL, events_main, e);
     if (code != 0) {
         cairn_events_free(e);
@@ -379,9 +374,9 @@ void cairn_events_stop(cairn_events *e)
         return;
     lock(e);
     e->stopping = true;
-    CAIRN_ASSERT(pthread_cond_signal(&e->wake) == 0);
+    cairn_cond_signal(&e->wake);
     unlock(e);
-    CAIRN_ASSERT(pthread_join(e->thread, NULL) == 0);
+    cairn_join(e->thread);
     e->running = false;
 }
 

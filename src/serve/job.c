@@ -39,6 +39,7 @@ void cairn_job_unref(cairn_job *job)
     if (job == NULL || atomic_fetch_sub(&job->refs, 1) != 1)
         return;
     CAIRN_ASSERT(job->work.request == NULL);
+    cairn_unison_leave(job->unison);
     cairn_answer_free(job->answer);
     for (uint32_t i = 0; i < job->count_choices; i++) {
         cairn_answer_free(job->choices[i].answer);

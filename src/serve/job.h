@@ -24,6 +24,7 @@
 #include "serve/params.h"
 #include "serve/recall.h"
 #include "serve/tokens.h"
+#include "serve/unison.h"
 
 typedef struct cairn_job cairn_job;
 
@@ -97,6 +98,7 @@ struct cairn_job {
     cairn_answer_sum sum;
     cairn_sampler *sampler;
     cairn_answer *answer;
+    cairn_unison *unison; /* with equal requests that are there; NULL: it chooses by itself            */
     /* engine thread */
     cairn_job_work work;
     cairn_job *next; /* in the queue */

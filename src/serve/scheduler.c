@@ -4,7 +4,6 @@
  */
 #include "serve/scheduler.h"
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -15,8 +14,8 @@
 #include "serve/shared_watch.h"
 #include "serve/turn.h"
 
-/* The disk's numbers and troubles are looked at this often while requests run. */
-enum { DISK_LOOK_ROUNDS = 64 };
+/* The disk's numbers and troubles are looked at this often while requests run; paused readers this often. */
+enum { DISK_LOOK_ROUNDS = 64, READER_LOOK_NS = 100000000 };
 
 struct cairn_scheduler {
     cairn_scheduler_options options;
@@ -107,7 +106,7 @@ void cairn_scheduler_submit(cairn_scheduler *s, cairn_job *job, cairn_api_error 
         cairn_job_ref(job);
         cairn_job_queue_push(&s->queue, job);
         s->nudged = true;
-        CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+        cairn_cond_signal(&s->wake);
     }
     report_load(s);
     unlock(s);
@@ -123,7 +122,7 @@ void cairn_scheduler_nudge(cairn_scheduler *s)
 {
     lock(s);
     s->nudged = true;
-    CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+    cairn_cond_signal(&s->wake);
     unlock(s);
 }
 
@@ -135,7 +134,7 @@ void cairn_scheduler_ask_cache(cairn_scheduler *s, cairn_scheduler_ask *ask)
         ask->next = s->asks;
         s->asks = ask;
         s->nudged = true;
-        CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+        cairn_cond_signal(&s->wake);
     }
     unlock(s);
     if (closed)
@@ -406,19 +405,18 @@ static void work_for_disk(cairn_scheduler *s)
             continue;
         if (due_ns == 0)
             return;
-        struct timespec until = cairn_disk_watch_until(due_ns);
         if (nothing_to_do(s))
-            (void)pthread_cond_timedwait(&s->wake, &s->lock, &until);
+            (void)cairn_cond_wait_for(&s->wake, &s->lock, due_ns);
     }
 }
 
-/* Sleep until there is something to do. With paused jobs only: a tenth of a second, to notice a stall. */
+/* Sleep until there is something to do. */
 static bool wait_for_work(cairn_scheduler *s, bool *ret_abandon)
 {
     lock(s);
     work_for_disk(s);
     while (nothing_to_do(s))
-        CAIRN_ASSERT(pthread_cond_wait(&s->wake, &s->lock) == 0);
+        cairn_cond_wait(&s->wake, &s->lock);
     s->nudged = false;
     *ret_abandon = s->abandon;
     bool over = s->stopping && s->count_active == 0 && s->queue.first == NULL;
@@ -426,17 +424,12 @@ static bool wait_for_work(cairn_scheduler *s, bool *ret_abandon)
     return !over;
 }
 
+/* All active requests are paused: wait until a reader has taken something, or until one may have stalled. */
 static void wait_for_reader(cairn_scheduler *s)
 {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 100000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     lock(s);
-    int code = 0;
-    while (!s->nudged && !s->abandon && code != ETIMEDOUT)
-        code = pthread_cond_timedwait(&s->wake, &s->lock, &until);
+    while (!s->nudged && !s->abandon && cairn_cond_wait_for(&s->wake, &s->lock, READER_LOOK_NS)) {
+    }
     unlock(s);
 }
 
@@ -472,7 +465,7 @@ cairn_status cairn_scheduler_start(const cairn_scheduler_options *options, cairn
     s->options = *options;
     cairn_pace_init(&s->pace, options->batch_tokens);
     cairn_lock_init(&s->lock);
-    CAIRN_ASSERT(pthread_cond_init(&s->wake, NULL) == 0);
+    cairn_cond_init(&s->wake);
     int code = pthread_create(&s->thread, NULL, scheduler_main, s);
     if (code != 0) {
         cairn_scheduler_free(s);
@@ -489,7 +482,7 @@ void cairn_scheduler_stop(cairn_scheduler *s, uint64_t drain_ns)
         return;
     lock(s);
     s->stopping = true;
-    CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+    cairn_cond_signal(&s->wake);
     unlock(s);
     uint64_t until = now_ns(s) + drain_ns;
     for (;;) {
@@ -503,9 +496,9 @@ void cairn_scheduler_stop(cairn_scheduler *s, uint64_t drain_ns)
     lock(s);
     s->abandon = true;
     s->nudged = true;
-    CAIRN_ASSERT(pthread_cond_signal(&s->wake) == 0);
+    cairn_cond_signal(&s->wake);
     unlock(s);
-    CAIRN_ASSERT(pthread_join(s->thread, NULL) == 0);
+    cairn_join(s->thread);
     s->running = false;
 }
 

@@ -135,6 +135,7 @@ cairn_status cairn_serve_start(const cairn_serve_options *options, cairn_serve *
     serve->started_s = cairn_clock_wall_seconds(options->clock);
     cairn_metrics_init(&serve->metrics);
     cairn_history_init(&serve->history);
+    cairn_unisons_init(&serve->unisons, options->mem, options->engine->info.slot_tokens_max);
     cairn_status status = start_parts(serve, reterr);
     if (status != CAIRN_OK) {
         cairn_serve_stop(serve, 0);
@@ -179,6 +180,7 @@ void cairn_serve_stop(cairn_serve *serve, uint64_t drain_ns)
     cairn_answers_log_free(serve->answers_log);
     cairn_keys_free(serve->keys);
     cairn_clock_table_free(serve->clocks);
+    cairn_unisons_release(&serve->unisons);
     cairn_history_release(&serve->history);
     cairn_metrics_release(&serve->metrics);
     cairn_mem_release(serve->options.mem, serve, sizeof *serve);

@@ -18,6 +18,7 @@
 #include "serve/responses.h"
 #include "serve/scheduler.h"
 #include "serve/serve.h"
+#include "serve/unison.h"
 
 enum { CAIRN_ANSWER_TEXT_BYTES_MAX = 16 * 1024 * 1024, CAIRN_OUTBOX_BYTES_MAX = 64 * 1024 * 1024 };
 
@@ -27,6 +28,7 @@ struct cairn_serve {
     cairn_scheduler *scheduler;
     cairn_metrics metrics;
     cairn_history history;
+    cairn_unisons unisons;
     cairn_clock_table *clocks;
     cairn_answers *answers; /* what was generated                                                      */
     cairn_answers_log *answers_log; /* the same on disk; NULL: not                                      */

@@ -179,6 +179,24 @@ static void stopped_error(const cairn_job *job, cairn_api_error *api)
     }
 }
 
+/* For GET /cairn/requests. */
+static void note_history(const cairn_scheduler_options *o, const cairn_job *job, cairn_ending ending,
+                         const cairn_record *record, const cairn_request_times *times)
+{
+    cairn_history_entry entry = {.id = job->id,
+                                 .ended_wall_ms = cairn_clock_wall_ms(o->clock),
+                                 .ending = ending,
+                                 .record = *record,
+                                 .times = *times,
+                                 .owner = job->owner,
+                                 .space = job->prompt.space,
+                                 .recalled = job->recall.count_in_place,
+                                 .excerpt = job->excerpt,
+                                 .arrived_ns = job->work.arrived_ns,
+                                 .timeline = *cairn_request_timeline(job->work.request)};
+    cairn_history_add(o->history, &entry);
+}
+
 void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_ending ending,
                     cairn_finish finish)
 {
@@ -213,22 +231,15 @@ void cairn_turn_end(const cairn_scheduler_options *o, cairn_job *job, cairn_endi
     } else if (ending == CAIRN_END_STOPPED) {
         stopped_error(job, &api);
     }
-    /* Before the client hears of the end, so that whoever asks next finds it in the counts. */
+    /* Before the client hears of the end: who asks next does not ask at the same time, and finds this one in the counts. */
+    if (ending != CAIRN_END_DONE || !cairn_job_has_next(job)) {
+        cairn_unison_leave(job->unison);
+        job->unison = NULL;
+    }
     log_end(o, job, ending, &record, &times);
     cairn_metrics_request(o->metrics, ending, &record, &times);
     tell_answers(o, job);
-    cairn_history_entry entry = {.id = job->id,
-                                 .ended_wall_ms = cairn_clock_wall_ms(o->clock),
-                                 .ending = ending,
-                                 .record = record,
-                                 .times = times,
-                                 .owner = job->owner,
-                                 .space = job->prompt.space,
-                                 .recalled = job->recall.count_in_place,
-                                 .excerpt = job->excerpt,
-                                 .arrived_ns = w->arrived_ns,
-                                 .timeline = *cairn_request_timeline(w->request)};
-    cairn_history_add(o->history, &entry);
+    note_history(o, job, ending, &record, &times);
     o->sessions[record.slot] = job->session;
     record_trace(o, job, &record, ending);
     if (ending == CAIRN_END_DONE && speak(o, job) == CAIRN_OK) {
@@ -305,7 +316,7 @@ static cairn_status note_probabilities(const cairn_scheduler_options *o, cairn_j
     return cairn_answer_note(job->answer, token, entry);
 }
 
-/* The next token: sampled, or the script's, which may be over. */
+/* The next token: sampled, or what an equal request sampled, or the script's, which may be over. */
 static cairn_status choose(const cairn_scheduler_options *o, cairn_job *job, bool *ret_over)
 {
     cairn_job_work *w = &job->work;
@@ -314,12 +325,16 @@ static cairn_status choose(const cairn_scheduler_options *o, cairn_job *job, boo
         if (!*ret_over)
             w->next = job->script.items[w->answer_tokens];
     } else {
-        cairn_status status =
-            cairn_sampler_sample(job->sampler, cairn_request_logits(w->request), &w->next, &w->error);
+        cairn_status status = CAIRN_OK;
+        uint32_t place = w->answer_tokens;
+        if (!cairn_unison_get(job->unison, place, &w->next))
+            status =
+                cairn_sampler_sample(job->sampler, cairn_request_logits(w->request), &w->next, &w->error);
         if (status == CAIRN_OK)
             status = cairn_sampler_accept(job->sampler, w->next, true, &w->error);
         if (status != CAIRN_OK)
             return status;
+        cairn_unison_note(job->unison, place, w->next);
     }
     *ret_over = *ret_over || cairn_llama_is_eog(o->vocab, w->next);
     return CAIRN_OK;

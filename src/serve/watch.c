@@ -108,8 +108,7 @@ void cairn_watch_free(cairn_watch *watch)
     do {
         written = write(watch->stop_event, &one, sizeof one);
     } while (written < 0 && errno == EINTR);
-    int code = pthread_join(watch->thread, NULL);
-    CAIRN_ASSERT(code == 0);
+    cairn_join(watch->thread);
     release(watch);
 }
 

@@ -141,6 +141,51 @@ test('slots in one context: the server says so, exact answers stay exact, and no
     }
 });
 
+// With contexts of their own and in one context, where the tokens of several answers are computed at once.
+for (const layout of [[], ['--no-repack']]) {
+    test(`equal greedy requests at once give one answer: ${layout[0] ?? 'as usual'}`, async () => {
+        const server = await Server.start(['--slots', '4', '-c', '2048', '-b', '128', ...layout]);
+        try {
+            const prompts = [prose(41, 8), prose(45, 250), prose(46, 500), ...[8, 30, 110].map((n) => `Tell me a story about ${n} things, please.`)];
+            for (const content of prompts) {
+                const body = { messages: [{ role: 'user', content }], temperature: 0, ignore_eos: true, max_tokens: 80 };
+                const answers = await Promise.all(Array.from({ length: 8 }, () => server.post('/v1/chat/completions', body)));
+                const texts = answers.map((answer) => JSON.stringify(answer.json.choices[0].message)); // reasoning, too
+                assert.equal(new Set(texts).size, 1, `${content.slice(0, 40)}: ${[...new Set(texts)].join('\n')}`);
+                assert.ok(texts[0].length > 100);
+            }
+        } finally {
+            await server.stop();
+        }
+    });
+}
+
+test('equal greedy requests end each by its own limit, and go on when one of them is gone', async () => {
+    const server = await Server.start(['--slots', '4', '-c', '2048', '-b', '128']);
+    try {
+        const body = { prompt: prose(47, 90), temperature: 0, ignore_eos: true, return_tokens: true };
+        const ask = async (count) => (await server.post('/completion', { ...body, n_predict: count })).json.tokens;
+        const stop = new AbortController();
+        const gone = fetch(`${server.url}/completion`, { method: 'POST', signal: stop.signal, headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ ...body, n_predict: 1500, stream: true }) });
+        const reader = (await gone).body.getReader();
+        await reader.read(); // it is the first, and has begun
+        const others = [ask(60), ask(25), ask(60), ask(40), ask(60)];
+        stop.abort();
+        const tokens = await Promise.all(others);
+        assert.deepEqual(tokens.map((list) => list.length), [60, 25, 60, 40, 60]);
+        for (const list of tokens) {
+            assert.deepEqual(list, tokens[0].slice(0, list.length));
+        }
+        // Another way of choosing makes another request.
+        const [, biased] = await Promise.all([ask(12), server.post('/completion', { ...body, n_predict: 12, logit_bias: [[tokens[0][0], false]] })]);
+        assert.equal(biased.json.tokens.length, 12);
+        assert.ok(!biased.json.tokens.includes(tokens[0][0]), `${biased.json.tokens} has ${tokens[0][0]}`);
+    } finally {
+        await server.stop();
+    }
+});
+
 test('what does not fit is refused before loading, and a prompt beyond a slot with both numbers', async () => {
     const { code, err } = await runProgram(['serve', '-m', MODEL, '--port', '0', '--slots', '64', '-c', '16000000', '--no-cache-disk']);
     assert.equal(code, 1);

@@ -494,6 +494,36 @@ static void the_low_bits_are_small_and_keep_the_greedy_token(void **unused)
     stop(&r);
 }
 
+static uint32_t largest(rig *r, uint32_t index)
+{
+    const float *row = r->engine->ops->logits(r->engine, 0, index);
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < VOCAB; i++)
+        best = row[i] > row[best] ? i : best;
+    return best;
+}
+
+static void near_ties_let_a_cut_choose_between_two_tokens(void **unused)
+{
+    (void)unused;
+    rig r;
+    cairn_replica_options o;
+    cairn_replica_defaults(&o);
+    o.cut_sensitive = o.near_ties = true;
+    start(&r, &o);
+    uint32_t others = 0;
+    for (uint32_t cut = 1; cut < 64; cut++) {
+        r.engine->ops->reset(r.engine, 0);
+        read_to(&r, 0, r.tokens, cut, 64);
+        assert_int_equal(decode(&r, 0, r.tokens + cut, 64 - cut), CAIRN_OK);
+        uint32_t greedy = (uint32_t)cairn_replica_greedy(r.engine, 0, 63 - cut), best = largest(&r, 63 - cut);
+        assert_true(best == greedy || best == (greedy + 1) % VOCAB);
+        others += best != greedy;
+    }
+    assert_true(others > 10 && others < 53);
+    stop(&r);
+}
+
 static void sharing_a_decode_shows_when_asked_for(void **unused)
 {
     (void)unused;
@@ -910,6 +940,7 @@ int main(void)
         cmocka_unit_test(cuts_show_in_the_low_bits_only_when_asked_for),
         cmocka_unit_test(a_resume_at_a_cut_equals_a_cold_run_with_that_cut),
         cmocka_unit_test(the_low_bits_are_small_and_keep_the_greedy_token),
+        cmocka_unit_test(near_ties_let_a_cut_choose_between_two_tokens),
         cmocka_unit_test(sharing_a_decode_shows_when_asked_for),
         cmocka_unit_test(the_head_of_a_block_replaces_the_rows_of_the_slot),
         cmocka_unit_test(plain_attention_trims_anywhere),
