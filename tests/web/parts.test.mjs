@@ -91,6 +91,7 @@ test('numbers and reasons are in plain words', () => {
     const never = { word: 'never-taken', text: 'no state was saved nearer', position: 70, bytes: 0 };
     assert.equal(why(record({ reason: never })), 'Resumed 10 tokens before the change; no state was saved nearer.');
     assert.equal(why(record({ reused: 20, read: 80, reason: never })), 'Resumed 50 tokens before the change; no state was saved nearer.');
+    assert.equal(why(record({ reused: 93, read: 7, least: 1, divergence: { position: 100 }, reason: never })), 'Resumed 6 tokens before the end; no state was saved nearer.');
     assert.match(why(record({ reused: 0, read: 100, least: 97, divergence: { position: 3 }, reason: never })), /^A new conversation/);
 });
 

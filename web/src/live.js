@@ -8,6 +8,9 @@ import { bytes, count, some } from './words.js';
 const html = htm.bind(h);
 export const SAMPLES_MAX = 600;
 const SPAN_MIN_S = 60;
+// Steps between the numbers of an axis: of counts, of bytes.
+const COUNT_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((n) => n * 10 ** power)).flat();
+const BYTE_STEPS = Array.from({ length: 48 }, (_, power) => 2 ** power);
 
 function Slot({ number, work, limit }) {
     if (!work) {
@@ -64,8 +67,8 @@ function css(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-// One chart: series of { label, color, show }; `data` as uPlot wants it.
-function Chart({ title, series, data, format, scheme }) {
+// One chart: series of { label, color, show }; `data` as uPlot wants it; `least`: what its height shows at least.
+function Chart({ title, series, data, format, steps, least, scheme }) {
     const place = useRef(null);
     const chart = useRef(null);
     useEffect(() => {
@@ -73,8 +76,14 @@ function Chart({ title, series, data, format, scheme }) {
         const width = () => Math.max(180, place.current.clientWidth);
         chart.current = new uPlot({
             width: width(), height: 120, cursor: { y: false }, legend: { live: false },
-            scales: { x: { range: (_, low, high) => [Math.min(low, high - SPAN_MIN_S), high] }, y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] } },
-            axes: [{ ...axis, size: 24, space: 90, values: (_, list) => list.map((at) => new Date(at * 1000).toTimeString().slice(0, 8)) }, { ...axis, size: 62, space: 30, values: (_, list) => list.map(format) }],
+            scales: {
+                x: { range: (_, low, high) => {
+                    const end = high ?? Date.now() / 1000; // null: no data yet
+                    return [Math.min(low ?? end, end - SPAN_MIN_S), end];
+                } },
+                y: { range: (_, low, high) => [0, Math.max(least, (high ?? 0) * 1.1)] },
+            },
+            axes: [{ ...axis, size: 24, space: 90, values: (_, list) => list.map((at) => new Date(at * 1000).toTimeString().slice(0, 8)) }, { ...axis, size: 62, space: 30, incrs: steps, values: (_, list) => list.map(format) }],
             series: [{}, ...series.map((one) => ({ label: one.label, stroke: css(one.color), fill: `${css(one.color)}22`, width: 1.5, points: { show: false } }))],
         }, data, place.current);
         const watcher = new ResizeObserver(() => chart.current.setSize({ width: width(), height: 120 }));
@@ -92,8 +101,8 @@ export function Series({ samples, scheme }) {
     const times = samples.map((one) => one.time);
     const pick = (name) => samples.map((one) => one[name]);
     return html`<section id="series" aria-labelledby="series-head"><h2 id="series-head">The last ${SAMPLES_MAX / 60} minutes</h2><div class="charts">
-        <${Chart} title="Tokens per second" format=${(n) => count(n)} scheme=${scheme} data=${[times, pick('read'), pick('written')]}
+        <${Chart} title="Tokens per second" format=${(n) => count(n)} steps=${COUNT_STEPS} least=${10} scheme=${scheme} data=${[times, pick('read'), pick('written')]}
             series=${[{ label: 'read', color: 'least' }, { label: 'written', color: 'ram' }]} />
-        <${Chart} title="Memory" format=${(n) => bytes(n)} scheme=${scheme} data=${[times, pick('memory')]} series=${[{ label: 'used', color: 'slot' }]} />
+        <${Chart} title="Memory" format=${(n) => bytes(n)} steps=${BYTE_STEPS} least=${2 ** 20} scheme=${scheme} data=${[times, pick('memory')]} series=${[{ label: 'used', color: 'slot' }]} />
     </div></section>`;
 }

@@ -64,7 +64,8 @@ export function why(record) {
         return record.reused === 0 && record.read > FAMILIAR_TOKENS ? 'A new conversation: almost nothing of it was known.' : 'Almost nothing of it was known.';
     }
     if (reason.word === 'never-taken' && record.reused > 0) {
-        return `Resumed ${some(beyond, 'token')} before the change; no state was saved nearer.`;
+        const where = record.divergence.position < record.prompt_tokens ? 'the change' : 'the end';
+        return `Resumed ${some(beyond, 'token')} before ${where}; no state was saved nearer.`;
     }
     const text = `${reason.text[0].toUpperCase()}${reason.text.slice(1)}`;
     const at = reason.position > 0 ? ` (the state after ${some(reason.position, 'token')})` : '';
