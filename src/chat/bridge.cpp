@@ -245,7 +245,7 @@ void schemas_check(const Request &request)
         } catch (const std::bad_alloc &) {
             throw;
         } catch (const std::exception &error) {
-            refuse(path, error.what());
+            refuse(path, json_complaint(error.what()));
         }
     };
     if (!request.json_schema.empty()) {
@@ -387,6 +387,7 @@ cairn_chat_prompt *render(const cairn_chat &chat, const std::string &body, const
         tmpl, request, messages, options.now_s, request.parallel_calls.value_or(chat.caps.parallel_calls));
     common_chat_params params = apply(tmpl, inputs, request);
     narrow(tmpl, request, inputs, params);
+    calls_only(request, params);
     if (continues) {
         messages.pop_back(); /* it is part of the opener now */
     }
@@ -464,9 +465,19 @@ void cairn_chat_prompt_free(cairn_chat_prompt *prompt)
 cairn_status cairn_chat_schema_to_grammar(const char *schema, size_t schema_bytes, char **ret_grammar,
                                           cairn_error *reterr)
 {
+    static const std::string path = "json_schema";
     return guarded("chat/schema", CAIRN_INVALID, reterr, [&] {
-        json parsed = json_parse_limited(std::string(schema, schema_bytes), 128, "schema");
-        std::string grammar = json_schema_to_grammar(schema_check(parsed, "schema"));
+        SchemaBudget budget;
+        json parsed = json_parse_limited(std::string(schema, schema_bytes), 128, path);
+        std::string grammar;
+        schema_check(budget, parsed, path);
+        try {
+            grammar = json_schema_to_grammar(parsed);
+        } catch (const std::bad_alloc &) {
+            throw;
+        } catch (const std::exception &error) {
+            refuse(path, json_complaint(error.what()));
+        }
         char *copy = new char[grammar.size() + 1];
         memcpy(copy, grammar.c_str(), grammar.size() + 1);
         *ret_grammar = copy;

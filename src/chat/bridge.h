@@ -170,6 +170,9 @@ typedef struct cairn_chat_prompt {
  * (see cairn_chat_caps); the change at a message depends on messages up to it and the one after, so that a longer
  * conversation keeps the prompt of the shorter one.
  *
+ * Where a tool must be called, the grammar lets nothing but reasoning stand before the call, if the library's parser of the
+ * format can be changed so (reasoning that is inline counts as text: then anything may).
+ *
  * Boundaries are texts found in the prompt and checked against the messages; one that cannot be confirmed is left
  * out. A start at offset 0 is not listed.
  *
@@ -254,7 +257,7 @@ bool cairn_chat_stream_is_broken(const cairn_chat_stream *stream);
  *
  *   ret_grammar [out]  the caller's, to be freed with cairn_chat_string_free
  *
- * Errors   CAIRN_INVALID  not JSON, too deep, or something that a grammar can't say
+ * Errors   CAIRN_INVALID  not JSON, too deep or large, or something that a grammar can't say: "json_schema: ..."
  */
 CAIRN_MUST_CHECK cairn_status cairn_chat_schema_to_grammar(const char *schema, size_t schema_bytes,
                                                            char **ret_grammar, cairn_error *reterr);

@@ -2,11 +2,16 @@
  * bridge_internal - what the bridge's C++ files share. Not for C.
  *
  *   bridge_request   request JSON -> Request (checked, with field paths in errors)
+ *   bridge_messages  its messages
+ *   bridge_json      values with their paths; how deep and wide a text may be
  *   bridge_schema    how large a JSON schema may be
+ *   bridge_grammar   GBNF: where a mistake is, and what would not come to an end (bridge_grammar.h)
  *   bridge_shape     Request -> messages that this template can take; traits of a template
  *   bridge_direct    a cheaper way to render, where it is known to be the same
+ *   bridge_required  calls that must be made come first
  *   bridge_openers   the texts by which a template's message starts are found
  *   bridge_bounds    boundaries of a prompt
+ *   bridge_format    how answers are written: saved with a prompt, loaded for its answer (bridge_format.h)
  *   bridge_stream    the answer -> deltas and message
  *   bridge           the C functions: catches everything
  *
@@ -48,8 +53,16 @@ struct Refusal : std::exception {
     throw Refusal(CAIRN_INVALID, path.empty() ? text : path + ": " + text);
 }
 
-/* The schema; refused when it would take the library long to make a grammar of it. */
-const common_json &schema_check(const common_json &schema, const std::string &path);
+constexpr size_t NAME_BYTES_MAX = 256; /* of a tool, a property, a reference */
+
+/* What the schemas of one request add up to. */
+struct SchemaBudget {
+    size_t values = 0, squares = 0, copies = 0;
+};
+
+/* bridge_schema.cpp */
+/* The schema; refused when it would take the library long to make a grammar of it. Nested no deeper than json_text_check allows. */
+const common_json &schema_check(SchemaBudget &budget, const common_json &schema, const std::string &path);
 
 struct Message {
     common_chat_msg msg;
@@ -66,6 +79,7 @@ struct Request {
     common_chat_tool_choice tool_choice = COMMON_CHAT_TOOL_CHOICE_AUTO;
     std::string only_tool; /* tool_choice names one; "" otherwise */
     std::optional<bool> parallel_calls;
+    SchemaBudget schemas; /* of tools and the answer's */
     std::string json_schema;
     std::string json_schema_path;
     std::string grammar;
@@ -127,9 +141,30 @@ struct Template {
 
 /* bridge_request.cpp */
 Request request_parse(const std::string &body, const cairn_chat_options &options);
-common_json json_parse_limited(const std::string &text, uint32_t depth_max, const std::string &path);
+
+/* bridge_messages.cpp */
+/* Fill request.messages and count_messages. */
+void messages_parse(const common_json &body, uint32_t messages_max, uint32_t depth_max, Request &request);
 cairn_role role_of(const std::string &role);
+/* Does the client want a resume point behind this? */
+bool has_mark(const common_json &object);
+
+/* bridge_json.cpp */
 std::string trim(const std::string &text);
+std::string quoted(const std::string &text); /* as JSON, cut when it is long */
+[[noreturn]] void wrong_type(const std::string &path, const char *wanted, const common_json &value);
+/* The value of a key; null when it is absent. */
+const common_json *find(const common_json &object, const char *key);
+/* Absent and null mean the same in clients' bodies. */
+const common_json *find_set(const common_json &object, const char *key);
+/* "" when it is absent. */
+std::string string_at(const common_json &object, const char *key, const std::string &path);
+std::optional<bool> bool_at(const common_json &object, const char *key);
+/* Refuses a text that would take long to parse, or more stack than there is; it need not be JSON. */
+void json_text_check(const std::string &text, uint32_t depth_max, const std::string &path);
+common_json json_parse_limited(const std::string &text, uint32_t depth_max, const std::string &path);
+/* What a library says of JSON, without its own name before it and the text behind. */
+std::string json_complaint(const std::string &what);
 
 /* bridge_shape.cpp */
 std::vector<Message> shape(const std::vector<Message> &messages, const Traits &traits);
@@ -153,6 +188,10 @@ std::optional<common_chat_params> direct_apply(const Template &tmpl,
 /* Is the direct way's text the library's? Tried with conversations of several shapes; tmpl.direct is set. */
 bool direct_agrees(const Template &tmpl);
 
+/* bridge_required.cpp */
+/* Where a tool must be called: forbid text before the call in params.grammar, if that can be done. */
+void calls_only(const Request &request, common_chat_params &params);
+
 /* bridge_openers.cpp */
 std::vector<Opener> openers_learn(const Template &tmpl);
 std::vector<Parting> partings_learn(const Template &tmpl);
@@ -171,7 +210,7 @@ struct Bounds {
 };
 Bounds bounds_find(const BoundsInput &in);
 
-/* bridge_stream.cpp */
+/* bridge_format.cpp */
 std::string format_save(const common_chat_params &params, const Request &request, bool continues);
 
 inline unsigned bit(cairn_role role)

@@ -13,13 +13,8 @@
  * What was sent can't be taken back: a parse that contradicts it is not used.
  */
 #include <algorithm>
-#include <cstring>
-#include <memory>
-#include <new>
 
-#include "chat-peg-parser.h"
-
-#include "chat/bridge_internal.h"
+#include "chat/bridge_format.h"
 
 namespace cairn_chat_bridge
 {
@@ -28,59 +23,9 @@ using json = common_json;
 
 static const size_t BROKEN_BYTES = 1024; /* not fitting for so long: it won't fit any more */
 
-std::string format_save(const common_chat_params &params, const Request &request, bool continues)
-{
-    json ends = json::array();
-    for (const std::string &tag : params.thinking_end_tags) {
-        ends.push_back(tag);
-    }
-    json out = {
-        {"v", 1},
-        {"format", (int)params.format},
-        {"parser", params.parser},
-        {"opener", params.generation_prompt},
-        {"split", request.reasoning != COMMON_REASONING_FORMAT_NONE},
-        {"continues", continues},
-        {"think_start", params.thinking_start_tag},
-        {"think_ends", ends},
-    };
-    return out.dump_safe();
-}
-
-struct Format {
-    common_chat_parser_params params;
-    std::string think_start;
-    std::vector<std::string> think_ends;
-    bool split = false;
-
-    static Format load(const std::string &text)
-    {
-        Format format;
-        json saved = json::parse(text);
-        if (saved.at("v").get<int>() != 1) {
-            refuse("format", "made by another build");
-        }
-        format.params.format = (common_chat_format)saved.at("format").get<int>();
-        format.params.generation_prompt = saved.at("opener").get<std::string>();
-        format.split = saved.at("split").get<bool>();
-        format.params.reasoning_format =
-            format.split ? COMMON_REASONING_FORMAT_DEEPSEEK : COMMON_REASONING_FORMAT_NONE;
-        format.params.is_continuation = saved.at("continues").get<bool>();
-        format.params.parser.load(saved.at("parser").get<std::string>());
-        format.think_start = saved.at("think_start").get<std::string>();
-        format.think_ends = saved.at("think_ends").get<std::vector<std::string>>();
-        return format;
-    }
-};
-
 static bool starts_with(const std::string &text, const std::string &head)
 {
     return text.compare(0, head.size(), head) == 0;
-}
-
-static bool blank(const std::string &text, size_t from)
-{
-    return text.find_first_not_of(" \t\r\n", from) == std::string::npos;
 }
 
 /* Does `next` extend `had`? White space that a parse took back is left as it was sent. */
@@ -95,76 +40,6 @@ static bool extends(const std::string &had, std::string &next)
     }
     return false;
 }
-
-/* --- UTF-8, in pieces ---------------------------------------------------------------------------------------------- */
-
-class Utf8
-{
-  public:
-    /* Append the whole characters of `bytes`; what may still become one is kept. */
-    void feed(const char *bytes, size_t size, std::string &out)
-    {
-        held_.append(bytes, size);
-        size_t i = 0;
-        while (i < held_.size()) {
-            size_t length = 0;
-            int state = look(held_.data() + i, held_.size() - i, &length);
-            if (state == MORE) {
-                break;
-            }
-            if (state == GOOD) {
-                out.append(held_, i, length);
-            } else {
-                out += "\xEF\xBF\xBD";
-            }
-            i += length;
-        }
-        held_.erase(0, i);
-    }
-    void finish(std::string &out)
-    {
-        if (!held_.empty()) {
-            out += "\xEF\xBF\xBD";
-            held_.clear();
-        }
-    }
-
-  private:
-    enum { GOOD, BAD, MORE };
-    /* The character at `text`: its length, or for BAD how much to skip. */
-    static int look(const char *text, size_t size, size_t *length)
-    {
-        unsigned char lead = (unsigned char)text[0];
-        size_t need = lead < 0x80                   ? 1
-                      : lead >= 0xC2 && lead < 0xE0 ? 2
-                      : lead >= 0xE0 && lead < 0xF0 ? 3
-                      : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                    : 0;
-        *length = 1;
-        if (need == 0) {
-            return BAD;
-        }
-        for (size_t i = 1; i < need; i++) {
-            if (i >= size) {
-                *length = i;
-                return MORE;
-            }
-            unsigned char c = (unsigned char)text[i];
-            unsigned char low = 0x80, high = 0xBF;
-            if (i == 1) {
-                low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : low;
-                high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : high;
-            }
-            if (c < low || c > high) {
-                *length = i;
-                return BAD;
-            }
-        }
-        *length = need;
-        return GOOD;
-    }
-    std::string held_;
-};
 
 /* --- the stream ---------------------------------------------------------------------------------------------------- */
 
@@ -276,51 +151,14 @@ class Stream
     std::string out_deltas, out_message; /* what the C side borrows */
 
   private:
-    /*
-     * False: the text can't be a beginning of anything in this format. common_chat_parse would not do: it gives a
-     * message even when it stopped half way, and what it did not read would be lost.
-     *
-     *   ret_end [out]  set when it stopped half way: the length of text that `ret` stands for
-     */
+    /* False: the text can't be a beginning of anything in this format. See Format::parse. */
     bool parse(const std::string &text, common_chat_msg &ret, size_t *ret_end = nullptr) const
     {
-        if (!format_ || format_->params.parser.empty()) {
-            ret.content = text;
-            return true;
+        if (format_) {
+            return format_->parse(text, ret, ret_end);
         }
-        try {
-            const std::string all = format_->params.generation_prompt + text;
-            common_peg_parse_context context(all, COMMON_PEG_PARSE_FLAG_LENIENT);
-            common_peg_parse_result result = format_->params.parser.parse(context);
-            if (result.fail()) {
-                return false;
-            }
-            bool all_read = !result.success() || blank(all, result.end);
-            if (!all_read && (ret_end == nullptr || result.end < all.size() - text.size())) {
-                return false;
-            }
-            std::unique_ptr<common_chat_peg_mapper> mapper = mapper_new(ret);
-            mapper->from_ast(context.ast, result);
-            if (!all_read) {
-                *ret_end = result.end - (all.size() - text.size());
-            }
-            return all_read;
-        } catch (const std::bad_alloc &) {
-            throw;
-        } catch (...) {
-            return false;
-        }
-    }
-
-    std::unique_ptr<common_chat_peg_mapper> mapper_new(common_chat_msg &msg) const
-    {
-        if (format_->params.format == COMMON_CHAT_FORMAT_PEG_GEMMA4) {
-            return std::make_unique<common_chat_peg_gemma4_mapper>(msg);
-        }
-        if (format_->params.format == COMMON_CHAT_FORMAT_PEG_MINIMAX_M3) {
-            return std::make_unique<common_chat_peg_minimax_m3_mapper>(msg);
-        }
-        return std::make_unique<common_chat_peg_mapper>(msg);
+        ret.content = text;
+        return true;
     }
 
     /* Parse at every length that is due. */
@@ -401,7 +239,7 @@ class Stream
             return msg;
         }
         size_t begin = text.find_first_not_of(" \t\r\n");
-        if (opener_thinks() || !given_.reasoning_content.empty()) {
+        if (format_->opener_thinks() || !given_.reasoning_content.empty()) {
             split_thought(text, last, msg);
         } else if (begin != std::string::npos &&
                    starts_with(text.substr(begin, format_->think_start.size()), format_->think_start)) {
@@ -440,18 +278,6 @@ class Stream
             size_t begin = rest.find_first_not_of(" \t\r\n");
             msg.content += begin == std::string::npos ? "" : rest.substr(begin);
         }
-    }
-
-    bool opener_thinks() const
-    {
-        const std::string &opener = format_->params.generation_prompt;
-        size_t open = opener.rfind(format_->think_start);
-        if (open == std::string::npos) {
-            return false;
-        }
-        return std::none_of(
-            format_->think_ends.begin(), format_->think_ends.end(),
-            [&](const std::string &close) { return opener.find(close, open) != std::string::npos; });
     }
 
     /* Take `next` when it extends what was sent, and note the deltas. False: it contradicts. */
@@ -520,7 +346,7 @@ class Stream
     std::string id_prefix_;
     bool whole_;
     size_t text_bytes_max_;
-    Utf8 utf8_;
+    WholeCharacters utf8_;
     std::string text_;      /* all whole characters */
     size_t next_ = 0;       /* length of the next parse */
     size_t good_ = 0;       /* longest text that fitted */

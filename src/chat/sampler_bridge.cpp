@@ -14,6 +14,7 @@
 #include "llama.h"
 #include "sampling.h"
 
+#include "chat/bridge_grammar.h"
 #include "chat/bridge_internal.h"
 #include "chat/sampler_bridge.h"
 
@@ -217,6 +218,19 @@ struct cairn_sampler {
 namespace
 {
 
+/* The library would only print what is wrong with it, or not come to an end. */
+void grammar_try(const char *text, const llama_vocab *vocab, bool from_user)
+{
+    try {
+        grammar_check(text, vocab);
+    } catch (const Refusal &refusal) {
+        if (from_user) {
+            refuse("grammar", refusal.detail);
+        }
+        refuse("", "The grammar that tools and schemas make can't be used: " + refusal.detail);
+    }
+}
+
 void grammar_set(cairn_sampler &sampler, const cairn_sampler_settings &settings)
 {
     const cairn_chat_prompt *prompt = settings.prompt;
@@ -225,6 +239,7 @@ void grammar_set(cairn_sampler &sampler, const cairn_sampler_settings &settings)
         return;
     }
     check(std::string(text).compare(0, 11, "%llguidance") != 0, "grammar", "only GBNF is supported");
+    grammar_try(text, sampler.vocab, prompt == nullptr || prompt->grammar_from_user);
     sampler.grammar_lazy = prompt != nullptr && prompt->grammar_lazy;
     if (sampler.grammar_lazy) {
         std::vector<std::string> patterns;
@@ -254,7 +269,7 @@ void grammar_set(cairn_sampler &sampler, const cairn_sampler_settings &settings)
     } else {
         sampler.grammar.reset(llama_sampler_init_grammar(sampler.vocab, text, "root"));
     }
-    check(sampler.grammar != nullptr, "grammar", "does not parse as GBNF with a rule named root");
+    check(sampler.grammar != nullptr, "grammar", "can't be used by this build of libllama; its log says why");
 }
 
 /* The tokens of the opener, which stands in the prompt but belongs to the template's grammar. */

@@ -64,7 +64,8 @@ cairn_sampler_settings cairn_sampler_settings_default(void);
 /*
  *   model  [in]  const struct llama_model *; must outlive the sampler
  *
- * Errors   CAIRN_INVALID  a field out of range, a bias for no token, a grammar that does not parse
+ * Errors   CAIRN_INVALID  a field out of range, a bias for no token; a grammar that does not parse (with line and column),
+ *                         or that the library would not come to an end with
  */
 CAIRN_MUST_CHECK cairn_status cairn_sampler_new(const void *model, const cairn_sampler_settings *settings,
                                                 cairn_sampler **ret_sampler, cairn_error *reterr);
