@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "serve/answer_form.h"
 #include "serve/choices.h"
 #include "serve/json_answer.h"
 #include "serve/json_fields.h"
@@ -253,6 +254,36 @@ static void job_gone(void *job)
         cairn_scheduler_nudge(j->outbox.writer);
 }
 
+/* Of completions: a schema stands for its grammar; a grammar beside it counts, as in llama-server. */
+static void read_schema(cairn_job *job, cairn_api_error *error)
+{
+    const json_t *schema = json_object_get(job->json, "json_schema");
+    bool absent = schema == NULL || json_is_null(schema);
+    if (absent || (job->params.grammar != NULL && job->params.grammar[0] != '\0'))
+        return;
+    if (!json_is_object(schema)) {
+        cairn_api_error_bad(error, "json_schema", "json_schema must be an object, not %s.",
+                            cairn_json_type_name(schema));
+        return;
+    }
+    cairn_error cause = {0};
+    cairn_buf text;
+    cairn_buf_init(&text, job->mem, SIZE_MAX / 4);
+    cairn_status status = cairn_answer_request(schema, &text);
+    if (status == CAIRN_OK) {
+        status =
+            cairn_chat_schema_to_grammar(cairn_buf_str(&text), text.len_bytes, &job->schema_grammar, &cause);
+    } else {
+        (void)cairn_error_set(&cause, status, "generation/schema", NULL);
+    }
+    if (status == CAIRN_OK) {
+        job->params.grammar = job->schema_grammar;
+    } else {
+        cairn_render_error(error, &cause);
+    }
+    cairn_buf_release(&text);
+}
+
 /* What kind of request it is. */
 typedef struct request_kind {
     cairn_surface surface;
@@ -366,6 +397,9 @@ static void read_request(cairn_serve *serve, const cairn_http_request *request, 
     } else {
         cairn_text_prompts_read(serve->options.vocab, job, error);
     }
+    if (error->http == 0 && job->surface != CAIRN_SURFACE_CHAT &&
+        !(kind->converted != NULL && kind->converted->warm))
+        read_schema(job, error);
 }
 
 /* A job with its prompt. NULL with an error. */
@@ -378,7 +412,8 @@ static cairn_job *prepare(cairn_serve *serve, const cairn_http_request *request,
     if (job == NULL) {
         cairn_api_error_set(error, 503, "unavailable_error", NULL, "out of memory");
         if (converted != NULL) {
-            converted->shape.free(converted->shape.ctx);
+            if (converted->shape.free != NULL)
+                converted->shape.free(converted->shape.ctx);
             json_decref(converted->body);
         }
         return NULL;

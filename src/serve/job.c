@@ -56,6 +56,7 @@ void cairn_job_unref(cairn_job *job)
     json_decref(job->extras);
     cairn_sampler_free(job->sampler);
     cairn_chat_prompt_free(job->chat_prompt);
+    cairn_chat_string_free(job->schema_grammar);
     cairn_tokens_release(job->mem, &job->tokens);
     cairn_tokens_release(job->mem, &job->script);
     cairn_recall_release(&job->recall);

@@ -68,6 +68,7 @@ struct cairn_job {
     /* input */
     json_t *json; /* the request: texts are borrowed from it                         */
     cairn_params params;
+    char *schema_grammar; /* completions: params.grammar, where it was made of json_schema                */
     cairn_chat_prompt *chat_prompt; /* chat only                                                       */
     cairn_tokens tokens;
     cairn_recall recall;        /* answers that came back among the messages                                */

@@ -201,7 +201,7 @@ static void read_logprobs(cairn_params *p, const json_t *r, cairn_api_error *e)
     if (p->logprobs && p->echo) {
         cairn_api_error_bad(e, "logprobs",
                             "logprobs can't be had together with echo: how probable the prompt's own tokens "
-                            "are is not known where they are not read again.");
+                            "are is not known where they are not read again. Send one of the two.");
     }
     p->logprobs = p->logprobs || probs > 0;
     p->top_logprobs = top >= 0 ? top : count > probs ? count : probs;

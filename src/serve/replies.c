@@ -11,8 +11,8 @@
 typedef struct reply {
     cairn_namespace space;
     char id[CAIRN_REPLY_ID_BYTES_MAX + 1];
-    char *text; /* char[len_bytes]; NULL: evicted */
-    size_t len_bytes;
+    char *text; /* char[len_bytes]: the conversation, then the response; NULL: evicted */
+    size_t len_bytes, conversation_bytes;
 } reply;
 
 struct cairn_replies {
@@ -64,21 +64,27 @@ void cairn_replies_free(cairn_replies *r)
     cairn_mem_release(r->mem, r, sizeof *r);
 }
 
-void cairn_replies_put(cairn_replies *r, const cairn_namespace *space, const char *id, const char *text,
-                       size_t len_bytes)
+void cairn_replies_put(cairn_replies *r, const cairn_namespace *space, const char *id,
+                       const cairn_reply *reply_in)
 {
+    size_t len_bytes = reply_in->conversation_bytes + reply_in->response_bytes;
     if (len_bytes == 0 || len_bytes > r->bytes_max / 4 || strlen(id) > CAIRN_REPLY_ID_BYTES_MAX)
         return;
     cairn_lock(&r->lock);
     while (r->count == r->count_max || r->bytes + len_bytes > r->bytes_max)
         evict_first(r);
-    char *copy = cairn_mem_dup(r->mem, text, len_bytes);
-    if (copy != NULL) {
+    char *text = cairn_mem_alloc(r->mem, len_bytes);
+    if (text != NULL) {
         reply *entry = &r->entries[(r->first + r->count) % r->count_max];
+        if (reply_in->conversation_bytes > 0)
+            memcpy(text, reply_in->conversation, reply_in->conversation_bytes);
+        if (reply_in->response_bytes > 0)
+            memcpy(text + reply_in->conversation_bytes, reply_in->response, reply_in->response_bytes);
         entry->space = *space;
         memcpy(entry->id, id, strlen(id) + 1);
-        entry->text = copy;
+        entry->text = text;
         entry->len_bytes = len_bytes;
+        entry->conversation_bytes = reply_in->conversation_bytes;
         r->count++;
         r->bytes += len_bytes;
     }
@@ -86,26 +92,35 @@ void cairn_replies_put(cairn_replies *r, const cairn_namespace *space, const cha
     cairn_unlock(&r->lock);
 }
 
-cairn_status cairn_replies_get(cairn_replies *r, const cairn_namespace *space, const char *id, cairn_buf *out)
+static bool in_space(const reply *entry, const cairn_namespace *space)
+{
+    return space == NULL || memcmp(entry->space.bytes, space->bytes, sizeof space->bytes) == 0;
+}
+
+cairn_status cairn_replies_get(cairn_replies *r, const cairn_namespace *space, const char *id,
+                               cairn_reply_part part, cairn_buf *out)
 {
     cairn_status status = CAIRN_NOTFOUND;
     cairn_lock(&r->lock);
     for (size_t i = r->count; i-- > 0 && status == CAIRN_NOTFOUND;) {
         const reply *entry = &r->entries[(r->first + i) % r->count_max];
-        if (strcmp(entry->id, id) == 0 && memcmp(entry->space.bytes, space->bytes, sizeof space->bytes) == 0)
-            status = cairn_buf_append(out, entry->text, entry->len_bytes);
+        size_t begin = part == CAIRN_REPLY_RESPONSE ? entry->conversation_bytes : 0;
+        size_t end = part == CAIRN_REPLY_RESPONSE ? entry->len_bytes : entry->conversation_bytes;
+        if (strcmp(entry->id, id) == 0 && in_space(entry, space))
+            status = cairn_buf_append(out, entry->text + begin, end - begin);
     }
     cairn_unlock(&r->lock);
     return status;
 }
 
-void cairn_replies_forget(cairn_replies *r, const cairn_namespace *space)
+/* Forget those of a namespace (NULL: all) with this id (NULL: any); the others move up. Gives how many there were. */
+static size_t drop(cairn_replies *r, const cairn_namespace *space, const char *id)
 {
     cairn_lock(&r->lock);
-    size_t kept = 0;
-    for (size_t i = 0; i < r->count; i++) {
+    size_t kept = 0, count = r->count;
+    for (size_t i = 0; i < count; i++) {
         reply *entry = &r->entries[(r->first + i) % r->count_max];
-        if (space == NULL || memcmp(entry->space.bytes, space->bytes, sizeof space->bytes) == 0) {
+        if (in_space(entry, space) && (id == NULL || strcmp(entry->id, id) == 0)) {
             cairn_mem_release(r->mem, entry->text, entry->len_bytes);
             r->bytes -= entry->len_bytes;
             memset(entry, 0, sizeof *entry);
@@ -116,4 +131,15 @@ void cairn_replies_forget(cairn_replies *r, const cairn_namespace *space)
     }
     r->count = kept;
     cairn_unlock(&r->lock);
+    return count - kept;
+}
+
+bool cairn_replies_remove(cairn_replies *r, const cairn_namespace *space, const char *id)
+{
+    return drop(r, space, id) > 0;
+}
+
+void cairn_replies_forget(cairn_replies *r, const cairn_namespace *space)
+{
+    (void)drop(r, space, NULL);
 }

@@ -320,15 +320,19 @@ static cairn_status delta(void *ctx, const cairn_shape_answer *answer, const jso
     return take(ctx, answer->id, value, out);
 }
 
-/* The conversation with this answer can be continued by its id. */
-static void keep(response *r, const cairn_shape_answer *answer, const json_t *message)
+/* The response can be asked for by its id, and the conversation with this answer be continued. */
+static void keep(response *r, const cairn_shape_answer *answer, const json_t *message, json_t *value)
 {
     if (r->keep.replies == NULL || r->history.len_bytes == 0)
         return;
+    cairn_buf told;
+    cairn_buf_init(&told, r->mem, SIZE_MAX / 4);
     json_t *copy = json_copy((json_t *)message);
     if (json_is_null(json_object_get(copy, "content")))
         json_object_set_new(copy, "content", json_string(""));
-    cairn_status status = cairn_buf_append_str(&r->history, ",");
+    cairn_status status = cairn_json_write(&told, json_incref(value));
+    if (status == CAIRN_OK)
+        status = cairn_buf_append_str(&r->history, ",");
     if (status == CAIRN_OK) {
         status = cairn_json_write(&r->history, copy);
     } else {
@@ -337,9 +341,13 @@ static void keep(response *r, const cairn_shape_answer *answer, const json_t *me
     if (status == CAIRN_OK)
         status = cairn_buf_append_str(&r->history, "]");
     if (status == CAIRN_OK) {
-        cairn_replies_put(r->keep.replies, &r->keep.space, answer->id, cairn_buf_str(&r->history),
-                          r->history.len_bytes);
+        const cairn_reply reply = {.conversation = cairn_buf_str(&r->history),
+                                   .conversation_bytes = r->history.len_bytes,
+                                   .response = cairn_buf_str(&told),
+                                   .response_bytes = told.len_bytes};
+        cairn_replies_put(r->keep.replies, &r->keep.space, answer->id, &reply);
     }
+    cairn_buf_release(&told);
 }
 
 static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn_shape_end *end,
@@ -350,7 +358,6 @@ static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn
     cairn_status status = answer->stream ? CAIRN_OK : take(r, answer->id, end->message, NULL);
     if (status == CAIRN_OK)
         status = close_item(r, events);
-    keep(r, answer, end->message);
     bool whole = end->finish != CAIRN_FINISH_LENGTH;
     json_t *value = response_json(r, answer, whole ? "completed" : "incomplete");
     if (!whole)
@@ -365,6 +372,7 @@ static cairn_status end(void *ctx, const cairn_shape_answer *answer, const cairn
         json_decref(value);
         return status;
     }
+    keep(r, answer, end->message, value);
     if (!answer->stream)
         return cairn_json_write(out, value);
     return event(r, out, whole ? "response.completed" : "response.incomplete",

@@ -23,6 +23,14 @@ static const cairn_route table[] = {
     {"POST", "/embeddings", cairn_route_embeddings, false},
     {"POST", "/v1/responses", cairn_route_responses, false},
     {"POST", "/responses", cairn_route_responses, false},
+    {"POST", "/v1/responses/input_tokens", cairn_route_response_tokens, false},
+    {"GET", "/v1/responses/*", cairn_route_one_response, false},
+    {"DELETE", "/v1/responses/*", cairn_route_delete_response, false},
+    {"POST", "/v1/responses/*/cancel", cairn_route_cancel_response, false},
+    {"POST", "/responses/input_tokens", cairn_route_response_tokens, false},
+    {"GET", "/responses/*", cairn_route_one_response, false},
+    {"DELETE", "/responses/*", cairn_route_delete_response, false},
+    {"POST", "/responses/*/cancel", cairn_route_cancel_response, false},
     {"POST", "/v1/messages", cairn_route_messages, false},
     {"POST", "/v1/messages/count_tokens", cairn_route_count_tokens, false},
     {"POST", "/tokenize", cairn_route_tokenize, false},
@@ -79,8 +87,11 @@ const cairn_route *cairn_routes_find(const char *method, const char *path, cairn
     if (allow[0] != '\0' && strcmp(method, "HEAD") == 0)
         return &head_route;
     if (allow[0] == '\0') {
-        cairn_api_error_set(error, 404, "not_found_error", "not_found",
-                            "There is no %.100s here. See docs/api.md.", path);
+        cairn_api_error_set(
+            error, 404, "not_found_error", "not_found",
+            "There is no %.100s here. Chats are at /v1/chat/completions, /v1/responses and /v1/messages; "
+            "docs/api.md lists all paths.",
+            path);
         return NULL;
     }
     cairn_api_error_set(error, 405, "invalid_request_error", "method_not_allowed",

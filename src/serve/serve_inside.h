@@ -83,10 +83,20 @@ bool cairn_read_namespace(cairn_serve *serve, const cairn_http_request *request,
 void cairn_route_messages(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_count_tokens(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 void cairn_route_responses(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+/* Count the prompt of a Responses body. */
+void cairn_route_response_tokens(cairn_serve *serve, const cairn_http_request *request,
+                                 cairn_http_reply *reply);
 /* This server gives no embeddings, and says so. */
 void cairn_route_embeddings(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
 /* HEAD of a path that has no GET: it exists. */
 void cairn_route_head(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+
+/* reply_routes.c */
+void cairn_route_one_response(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);
+void cairn_route_delete_response(cairn_serve *serve, const cairn_http_request *request,
+                                 cairn_http_reply *reply);
+void cairn_route_cancel_response(cairn_serve *serve, const cairn_http_request *request,
+                                 cairn_http_reply *reply);
 
 /* token_routes.c */
 void cairn_route_tokenize(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply);

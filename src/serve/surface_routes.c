@@ -67,7 +67,7 @@ static json_t *find_previous(cairn_serve *serve, const json_t *body, const cairn
         return NULL;
     cairn_buf text;
     cairn_buf_init(&text, serve->options.mem, SIZE_MAX / 4);
-    cairn_status status = cairn_replies_get(serve->replies, space, id, &text);
+    cairn_status status = cairn_replies_get(serve->replies, space, id, CAIRN_REPLY_CONVERSATION, &text);
     json_t *list = status == CAIRN_OK ? json_loadb(cairn_buf_str(&text), text.len_bytes, 0, NULL) : NULL;
     if (status == CAIRN_NOTFOUND) {
         cairn_api_error_bad(
@@ -104,6 +104,13 @@ bool cairn_read_namespace(cairn_serve *serve, const cairn_http_request *request,
     return error->http == 0;
 }
 
+/* The field of a mistake, as this API calls it. */
+static void name_input(cairn_api_error *error)
+{
+    if (strcmp(error->param, "messages") == 0)
+        memcpy(error->param, "input", sizeof "input");
+}
+
 static void answer_response(cairn_serve *serve, const cairn_http_request *request, const json_t *body,
                             const cairn_namespace *space, cairn_http_reply *reply)
 {
@@ -122,8 +129,7 @@ static void answer_response(cairn_serve *serve, const cairn_http_request *reques
         }
         cairn_responses_release(&made);
     }
-    if (strcmp(reply->error.param, "messages") == 0)
-        memcpy(reply->error.param, "input", sizeof "input");
+    name_input(&reply->error);
 }
 
 void cairn_route_responses(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
@@ -132,6 +138,28 @@ void cairn_route_responses(cairn_serve *serve, const cairn_http_request *request
     cairn_namespace space;
     if (body != NULL && cairn_read_namespace(serve, request, body, &space, &reply->error))
         answer_response(serve, request, body, &space, reply);
+    json_decref(body);
+}
+
+void cairn_route_response_tokens(cairn_serve *serve, const cairn_http_request *request,
+                                 cairn_http_reply *reply)
+{
+    cairn_api_error *error = &reply->error;
+    json_t *body = cairn_json_parse(request->body, request->body_bytes, error);
+    cairn_namespace space;
+    cairn_responses_request made;
+    uint32_t tokens = 0;
+    if (body != NULL && cairn_read_namespace(serve, request, body, &space, error) &&
+        cairn_read_response(serve, body, &space, &made, error)) {
+        cairn_converted converted = {.body = json_incref(made.chat)};
+        cairn_responses_release(&made);
+        cairn_count_converted(serve, request, &converted, &tokens, error);
+        if (error->http == 0) {
+            cairn_reply_json(reply, json_pack("{s:s, s:I}", "object", "response.input_tokens", "input_tokens",
+                                              (json_int_t)tokens));
+        }
+    }
+    name_input(error);
     json_decref(body);
 }
 

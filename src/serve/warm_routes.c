@@ -39,7 +39,7 @@ static const cairn_answer_shape shape = {
 
 /* --- the body ---------------------------------------------------------------------------------------------------- */
 
-typedef enum api { CHAT, TEXT, MESSAGES, RESPONSES, UNKNOWN } api;
+typedef enum api { CHAT, TEXT, MESSAGES, RESPONSES, UNKNOWN, NOTHING } api;
 
 static api api_of(const char *path, const json_t *body)
 {
@@ -54,9 +54,13 @@ static api api_of(const char *path, const json_t *body)
     }
     if (json_object_get(body, "messages") != NULL)
         return json_object_get(body, "system") != NULL ? MESSAGES : CHAT;
-    return json_object_get(body, "prompt") != NULL   ? TEXT
-           : json_object_get(body, "system") != NULL ? MESSAGES
-                                                     : RESPONSES;
+    if (json_object_get(body, "prompt") != NULL)
+        return TEXT;
+    if (json_object_get(body, "system") != NULL)
+        return MESSAGES;
+    bool response = json_object_get(body, "input") != NULL || json_object_get(body, "instructions") != NULL ||
+                    json_object_get(body, "previous_response_id") != NULL;
+    return response ? RESPONSES : NOTHING;
 }
 
 /* Responses wants an input; warming may do with the instructions. */
@@ -93,6 +97,11 @@ static json_t *to_chat(cairn_serve *serve, const cairn_http_request *request, js
             "There is no %.100s here; /cairn/warm/chat, /completions, /messages and /responses "
             "are.",
             request->path);
+        return NULL;
+    case NOTHING:
+        cairn_api_error_bad(error, "messages",
+                            "There is nothing to read: messages, system, prompt, input or instructions are "
+                            "missing.");
         return NULL;
     default:
         return json_incref(body);

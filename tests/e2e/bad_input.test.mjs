@@ -125,6 +125,44 @@ test('the token routes refuse what they can not use', async () => {
     await refused(await server.post('/v1/completions', { prompt: '' }), 400, /empty/, 'prompt');
 });
 
+test('grammars and schemas that would never come to an end are refused, and the server lives', async () => {
+    const doubling = ['root ::= r0', ...Array.from({ length: 64 }, (_, i) => `r${i} ::= r${i + 1} | r${i + 1}`), 'r64 ::= "a"'].join('\n');
+    for (const [grammar, pattern] of [
+        ['root ::= "a"{5,3}', /^grammar: line 1, column 13: a repetition's most is less than its least/],
+        [`root ::= ${'('.repeat(100000)}`, /groups are nested deeper/],
+        [doubling, /too many ways/],
+        ['root ::= a\na ::= b a "x" | "y"\nb ::= c\nc ::= "c" |', /the rule a can begin with itself/],
+        ['root ::= "a" b', /line 1, column 14: there is no rule named b/],
+    ]) {
+        await refused(await server.post('/v1/completions', { prompt: 'x', grammar }), 400, pattern, 'grammar');
+        await refused(await server.chat(GOOD, { grammar }), 400, pattern, 'grammar');
+    }
+    const loop = { allOf: [{ $ref: '#/d/a' }], d: { a: { $ref: '#/d/a' } } };
+    const short = { type: 'string', minLength: 5, maxLength: 3 };
+    for (const [schema, pattern] of [[loop, /leads to itself/], [short, /minLength is more than maxLength/]]) {
+        await refused(await server.post('/completion', { prompt: 'x', json_schema: schema }), 400, pattern, 'json_schema');
+        await refused(await server.chat(GOOD, { response_format: { type: 'json_schema', json_schema: { schema } } }), 400, pattern, 'response_format.json_schema.schema');
+        const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: { a: schema }, d: loop.d } } }];
+        await refused(await server.chat(GOOD, { tools }), 400, pattern, 'tools[0].function.parameters');
+    }
+});
+
+test('references in a long chain within the limit are answered', async () => {
+    const d = Object.fromEntries(Array.from({ length: 380 }, (_, i) => [i, { type: 'array', items: { $ref: `#/d/${i + 1}` } }]));
+    const schema = { $ref: '#/d/0', d: { ...d, 380: { type: 'null' } } };
+    const answer = await server.chat(GOOD, { max_tokens: 1, response_format: { type: 'json_schema', json_schema: { schema } } });
+    assert.equal(answer.status, 200, answer.text);
+    const longer = { ...schema, d: { ...schema.d, 380: { type: 'array', items: { $ref: '#/d/400' } }, ...Object.fromEntries(Array.from({ length: 30 }, (_, i) => [400 + i, { type: 'array', items: { $ref: `#/d/${401 + i}` } }])), 430: {} } };
+    await refused(await server.chat(GOOD, { response_format: { type: 'json_schema', json_schema: { schema: longer } } }), 400, /levels deep/);
+});
+
+test('objects with very many keys, and arguments nested deep, are refused at once', async () => {
+    const keys = Object.fromEntries(Array.from({ length: 12000 }, (_, i) => [`k${i}`, 0]));
+    await refused(await server.chat(GOOD, { x: keys }), 400, /too many keys/);
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: `{"a":${'['.repeat(50000)}` } };
+    await refused(await server.chat([...GOOD, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c', content: 'r' }]), 400, /nested deeper than 128/, 'messages[2].tool_calls[0].function.arguments');
+});
+
 test('unknown fields are accepted', async () => {
     const response = await server.chat(GOOD, { user: 'u', metadata: { a: [1] }, store: true, parallel_tool_calls: true, foo: null });
     assert.equal(response.status, 200);

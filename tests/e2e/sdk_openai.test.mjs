@@ -181,6 +181,27 @@ test('responses: a conversation goes on by the id of any earlier response', asyn
     await assert.rejects(ask('x', one.id, { cache_salt: 'other' }), (error) => error.code === 'previous_response_not_found');
 });
 
+test('responses: one is asked for, counted and deleted by its id', async () => {
+    const fields = { model, input: words(20, 33), max_output_tokens: 4, reasoning: { effort: 'none' }, temperature: 0 };
+    const whole = await client.responses.create(fields);
+    assert.deepEqual((await client.responses.retrieve(whole.id)).output, whole.output);
+    assert.deepEqual((await client.responses.retrieve(whole.id)).usage, whole.usage);
+    let streamed = null;
+    for await (const event of await client.responses.create({ ...fields, stream: true })) {
+        streamed = event.response ?? streamed;
+    }
+    assert.equal((await client.responses.retrieve(streamed.id)).output_text, whole.output_text);
+    assert.equal((await client.responses.inputTokens.count({ model, input: fields.input, reasoning: { effort: 'none' } })).input_tokens, whole.usage.input_tokens);
+    await assert.rejects(client.responses.cancel(whole.id), (error) => error.status === 400 && /complete can't be cancelled/.test(error.message));
+    await client.responses.delete(whole.id);
+    for (const gone of [() => client.responses.retrieve(whole.id), () => client.responses.delete(whole.id), () => client.responses.cancel(whole.id), () => client.responses.retrieve('resp_unknown')]) {
+        await assert.rejects(gone(), (error) => error instanceof OpenAI.NotFoundError && /store: false/.test(error.message) && error.param === 'id');
+    }
+    await assert.rejects(client.responses.create({ ...fields, previous_response_id: whole.id }), (error) => error.code === 'previous_response_not_found');
+    const unkept = await client.responses.create({ ...fields, store: false });
+    await assert.rejects(client.responses.retrieve(unkept.id), OpenAI.NotFoundError);
+});
+
 test('responses: json_schema makes JSON', async () => {
     const response = await client.responses.create({
         model, input: 'json', max_output_tokens: 60, reasoning: { effort: 'none' }, temperature: 0,

@@ -198,22 +198,46 @@ test('a grammar holds and a JSON schema makes JSON', async () => {
     }
     const bad = await server.post('/v1/completions', { prompt: 'x', grammar: 'root ::= (' });
     assert.equal(bad.status, 400, bad.text);
+    assert.equal(bad.json.error.message, 'grammar: line 1, column 11: ")" was expected, not the end');
+    assert.equal(bad.json.error.param, 'grammar');
+    const inChat = await server.chat(MESSAGES, { grammar: 'x ::= "a"' });
+    assert.equal(inChat.json.error.message, 'grammar: it has no rule named root');
+    assert.deepEqual(server.lines.filter((line) => line.event === 'text'), []); // nothing but its own lines in the log
 });
 
-test('tools forced by tool_choice come as calls with index and id', async () => {
-    const tools = [{ type: 'function', function: { name: 'lookup', description: 'x', parameters: { type: 'object', properties: { on: { type: 'boolean' } }, required: ['on'] } } }];
-    const fields = { tools, tool_choice: 'required', max_tokens: 200, chat_template_kwargs: { enable_thinking: false } };
-    const whole = await server.chat(MESSAGES, fields);
-    assert.equal(whole.status, 200, whole.text);
-    const stream = await server.chat(MESSAGES, { ...fields, stream: true });
-    const events = eventsOf(stream.text).slice(0, -1);
-    const message = messageOf(events);
-    if (whole.json.choices[0].finish_reason === 'tool_calls') {
+test('completions take a JSON schema, too, and a grammar beside it counts', async () => {
+    const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'], additionalProperties: false };
+    for (const path of ['/completion', '/v1/completions']) {
+        const text = (json) => json.content ?? json.choices[0].text;
+        const whole = await server.post(path, { prompt: words(10, 5), max_tokens: 60, json_schema: schema, seed: 1 });
+        assert.equal(whole.status, 200, whole.text);
+        assert.equal(typeof JSON.parse(text(whole.json)).ok, 'boolean');
+        const both = await server.post(path, { prompt: words(10, 5), max_tokens: 20, json_schema: schema, grammar: 'root ::= "yes"' });
+        assert.equal(text(both.json), 'yes');
+        const bad = await server.post(path, { prompt: 'x', json_schema: { type: 'nothing' } });
+        assert.equal(bad.status, 400, bad.text);
+        assert.equal(bad.json.error.param, 'json_schema');
+        assert.equal((await server.post(path, { prompt: 'x', json_schema: 'object' })).json.error.message, 'json_schema must be an object, not a string.');
+    }
+    const { json } = await server.post('/completion', { prompt: 'x', n_predict: 1, json_schema: schema });
+    assert.match(json.generation_settings.grammar, /root ::=/);
+});
+
+test('tools forced by tool_choice come as calls with index and id, and nothing before them', async () => {
+    const tools = ['lookup', 'other'].map((name) => ({ type: 'function', function: { name, description: 'x', parameters: { type: 'object', properties: { on: { type: 'boolean' } }, required: ['on'] } } }));
+    for (const tool_choice of ['required', { type: 'function', function: { name: 'lookup' } }]) {
+        const fields = { tools, tool_choice, parallel_tool_calls: false, max_tokens: 200, chat_template_kwargs: { enable_thinking: false } };
+        const whole = await server.chat(MESSAGES, fields);
+        assert.equal(whole.status, 200, whole.text);
+        assert.equal(whole.json.choices[0].finish_reason, 'tool_calls');
+        assert.equal(whole.json.choices[0].message.content, null);
         const call = whole.json.choices[0].message.tool_calls[0];
-        assert.equal(call.function.name, 'lookup');
+        assert.ok(call.function.name === 'lookup' || tool_choice === 'required');
         assert.equal(typeof JSON.parse(call.function.arguments).on, 'boolean');
         assert.ok(call.id.length > 0);
-        assert.equal(message.tool_calls[0].function.name, 'lookup');
+        const message = messageOf(eventsOf((await server.chat(MESSAGES, { ...fields, stream: true })).text).slice(0, -1));
+        assert.equal(message.content, '');
+        assert.equal(message.tool_calls[0].function.name, call.function.name);
         assert.ok(message.tool_calls[0].id.length > 0);
         assert.equal(message.tool_calls[0].function.arguments, call.function.arguments);
     }

@@ -86,7 +86,8 @@ test('what can\'t be warmed is refused with its place', async () => {
         };
         await bad('/cairn/warm', { messages: [] }, 400, 'messages');
         await bad('/cairn/warm', { prompt: ['a', 'b'] }, 400, 'prompt');
-        await bad('/cairn/warm', {}, 400, 'input');
+        await bad('/cairn/warm', {}, 400, 'messages');
+        await bad('/cairn/warm/responses', {}, 400, 'input');
         await bad('/cairn/warm/chat', { messages: [{ role: 'robot', content: 'x' }] }, 400, 'messages[0].role');
         await bad('/cairn/warm/messages', { messages: [{ role: 'user', content: [{ type: 'image' }] }] }, 400, 'messages[0].content[0].type');
         await bad('/cairn/warm/poems', { messages: [] }, 404, null);

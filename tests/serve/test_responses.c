@@ -301,7 +301,7 @@ static void an_answer_is_kept_for_its_id(void **state)
                        "{'role':'assistant','content':null,'reasoning_content':'hm'}", false));
     cairn_buf out;
     cairn_buf_init(&out, cairn_mem_default(), 1 << 16);
-    assert_ok(cairn_replies_get(replies, &keep.space, "resp_1", &out));
+    assert_ok(cairn_replies_get(replies, &keep.space, "resp_1", CAIRN_REPLY_CONVERSATION, &out));
     test_same(json_loads(cairn_buf_str(&out), 0, NULL),
               "[{'role':'user','content':'a'},{'role':'assistant','content':'','reasoning_content':'hm'}]");
     cairn_buf_release(&out);
