@@ -26,11 +26,9 @@ static void list_choices(void)
 {
     cairn_synth_choice choices[CHOICES_MAX];
     size_t count = cairn_synth_list(choices, CHOICES_MAX);
+    static const char *const heads[] = {"arch", "size", "about"};
     cairn_term_table table = {0};
-    cairn_term_row(&table);
-    cairn_term_cell(&table, 0, "arch");
-    cairn_term_cell(&table, 1, "size");
-    cairn_term_cell(&table, 2, "about");
+    cairn_term_head(&table, heads, sizeof heads / sizeof heads[0]);
     for (size_t i = 0; i < count && i < CHOICES_MAX; i++) {
         cairn_term_row(&table);
         cairn_term_cell(&table, 0, "%s", choices[i].arch);

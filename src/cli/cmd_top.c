@@ -160,9 +160,7 @@ static void show_requests(const json_t *list, size_t rows_max)
     memset(&table, 0, sizeof table);
     static const char *const heads[] = {">request", ">prompt", ">reused", ">read",
                                         ">least",   "from",    ">ms",     "why not more"};
-    cairn_term_row(&table);
-    for (size_t c = 0; c < sizeof heads / sizeof heads[0]; c++)
-        cairn_term_cell(&table, c, "%s", heads[c]);
+    cairn_term_head(&table, heads, sizeof heads / sizeof heads[0]);
     size_t i;
     json_t *item;
     json_array_foreach((json_t *)list, i, item)

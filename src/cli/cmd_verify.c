@@ -57,9 +57,7 @@ static void print_cases(const cairn_verify_bench *b)
     cairn_term_table *table = cairn_mem_zalloc(cairn_mem_default(), sizeof *table);
     if (table == NULL)
         return;
-    cairn_term_row(table);
-    for (size_t c = 0; c < sizeof heads / sizeof heads[0]; c++)
-        cairn_term_cell(table, c, "%s", heads[c]);
+    cairn_term_head(table, heads, sizeof heads / sizeof heads[0]);
     for (size_t i = 0; i < b->count; i++) {
         const cairn_verify_result *r = &b->results[i];
         cairn_term_row(table);
@@ -359,9 +357,7 @@ static void print_matrix(const settings *s, const cairn_verify_matrix_row *rows,
     cairn_term_table *table = cairn_mem_zalloc(cairn_mem_default(), sizeof *table);
     if (table == NULL)
         return;
-    cairn_term_row(table);
-    for (size_t c = 0; c < sizeof heads / sizeof heads[0]; c++)
-        cairn_term_cell(table, c, "%s", heads[c]);
+    cairn_term_head(table, heads, sizeof heads / sizeof heads[0]);
     for (size_t i = 0; i < count; i++) {
         const cairn_verify_summary *m = &rows[i].summary;
         cairn_term_row(table);

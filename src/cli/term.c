@@ -11,6 +11,13 @@
 static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool progress_shown;
 
+void cairn_term_head(cairn_term_table *table, const char *const *names, size_t count)
+{
+    cairn_term_row(table);
+    for (size_t c = 0; c < count; c++)
+        cairn_term_cell(table, c, "%s", names[c]);
+}
+
 void cairn_term_row(cairn_term_table *table)
 {
     if (table->rows < CAIRN_TERM_ROWS_MAX)

@@ -22,6 +22,8 @@ typedef struct cairn_term_table {
     char cells[CAIRN_TERM_ROWS_MAX][CAIRN_TERM_COLUMNS_MAX][CAIRN_TERM_CELL];
 } cairn_term_table;
 
+/* The first row: const char *names[count]. */
+void cairn_term_head(cairn_term_table *table, const char *const *names, size_t count);
 /* A new row, filled with the next calls of cell. Rows beyond the last one are dropped. */
 void cairn_term_row(cairn_term_table *table);
 /* The next cell of the row. */

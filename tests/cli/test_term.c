@@ -10,10 +10,7 @@ static void columns_are_as_wide_as_their_widest_cell(void **state)
     (void)state;
     static cairn_term_table table;
     char text[256] = "";
-    cairn_term_row(&table);
-    cairn_term_cell(&table, 0, "name");
-    cairn_term_cell(&table, 1, ">tokens");
-    cairn_term_cell(&table, 2, "verdict");
+    cairn_term_head(&table, (const char *const[]){"name", ">tokens", "verdict"}, 3);
     cairn_term_row(&table);
     cairn_term_cell(&table, 0, "edit at %d", 12);
     cairn_term_cell(&table, 1, "%d", 7);
