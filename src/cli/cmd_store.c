@@ -117,6 +117,7 @@ static int run_show(const cairn_store_list *list, const cairn_store_ask *ask)
             char text[200];
             (void)snprintf(text, sizeof text, "%s%s%.120s", cairn_status_message(status),
                            error.detail[0] != '\0' ? ": " : "", error.detail);
+            (void)json_object_set_new(value, "status", json_string(cairn_status_name(status)));
             (void)json_object_set_new(value, "why", json_string(text));
         }
         (void)json_array_append_new(array, value);
@@ -285,6 +286,22 @@ static int wrong(const char *problem)
     return cairn_term_usage("store", problem);
 }
 
+/* Without their key nobody knows whose encrypted files are: who asks for a tenant must not take silence for "none". */
+static int encrypted_left_out(const cairn_store_list *list, const cairn_store_ask *ask)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->count && ask->key == NULL; i++) {
+        const cairn_store_item *item = &list->items[i];
+        count += item->status == CAIRN_OK && (item->meta.flags & CAIRN_BLOB_ENCRYPTED) != 0 ? 1 : 0;
+    }
+    if (count == 0 || (ask->salt == NULL && ask->api_key_file == NULL))
+        return 0;
+    (void)fprintf(stderr,
+                  "cairn: %zu encrypted file%s left out: whose they are can't be told without --cache-key\n",
+                  count, count == 1 ? " was" : "s were");
+    return 1;
+}
+
 static int run_verb(const struct verb *verb, const char *dir, cairn_store_ask *ask)
 {
     cairn_store_list list;
@@ -299,6 +316,8 @@ static int run_verb(const struct verb *verb, const char *dir, cairn_store_ask *a
         return 1;
     }
     code = verb->run(&list, ask);
+    if (encrypted_left_out(&list, ask) != 0)
+        code = 1;
     cairn_store_list_release(&list);
     if (fflush(stdout) != 0)
         code = 1;
@@ -357,7 +376,8 @@ int cairn_cmd_store(int argc, const char **argv)
                  "  show     all about some of them, their bytes checked\n"
                  "  tree     paths, and the rows and states on them\n"
                  "  verify   check every byte of every file; ends with 1 if something is damaged\n"
-                 "  gc       remove leftovers, damaged files, and what --max and --older say\n"
+                 "  gc       remove leftovers, files whose header can't be used, and what --max and\n"
+                 "           --older say; what else verify finds goes with rm\n"
                  "  rm       remove files by name, a namespace, or --all\n\n"
                  "Only gc and rm change anything. A server that uses the directory notices by itself.",
         .options = options,

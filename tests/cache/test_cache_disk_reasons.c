@@ -3,6 +3,7 @@
  * The answer is the cold one in every case.
  */
 #include <sched.h>
+#include <stdatomic.h>
 
 #include "base/io_memory.h"
 #include "cache/keeper_internal.h"
@@ -159,7 +160,7 @@ static void removed_file_is_a_miss_that_says_evicted(void **state)
 /* --- a file that can't be read ------------------------------------------------------------------------------- */
 
 static cairn_io sane;
-static bool refuses;
+static atomic_bool refuses;
 
 static cairn_status refusing_pread(cairn_file *file, void *bytes, size_t len_bytes, uint64_t offset_bytes,
                                    size_t *ret_bytes, cairn_error *reterr)

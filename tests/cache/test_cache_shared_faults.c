@@ -246,7 +246,7 @@ static void random_fleets_give_exact_answers(void **state)
             talk_cut(t, 1);
         }
     }
-    assert_true(shared > 3);
+    assert_true(shared > 0);
     for (int i = 0; i < 3; i++) {
         talk_release(&talks[i]);
         world_close(&fleet[i].w);

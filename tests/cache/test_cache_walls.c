@@ -3,6 +3,7 @@
  * every kind of work. So no clock can tell them apart. And what the store shows of a prompt is its length.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/io_memory.h"
@@ -13,7 +14,7 @@
 
 static cairn_io sane;
 static pthread_t engine_thread;
-static uint64_t opens, reads, stats_asked; /* of the engine's thread */
+static atomic_uint_fast64_t opens, reads, stats_asked; /* of the engine's thread; the writer's looks, too */
 
 static cairn_status counting_open(cairn_io *self, const char *path, unsigned flags, cairn_file **ret_file,
                                   cairn_error *reterr)
@@ -90,7 +91,9 @@ static void second_asks(bool warm, uint8_t space, uint64_t seed, work *ret_work)
     cairn_disk_stats_get(w.cache->keeper->disk, &before);
     const cairn_replica_counters calls = *cairn_replica_counters_get(w.engine);
     uint64_t allocations = w.memory.calls, begin_ns = w.clock_ns;
-    opens = reads = stats_asked = 0;
+    atomic_store(&opens, 0);
+    atomic_store(&reads, 0);
+    atomic_store(&stats_asked, 0);
     w.cache->keeper->behind_ns =
         UINT64_MAX; /* when it writes is the writer's thread's affair, not the prompt's */
     ask(&w, &r, 10, &o);

@@ -275,7 +275,9 @@ static void disk_that_hangs_holds_up_no_token(void **state)
     cairn_request *request;
     talk_of(&t, 3, 4000);
     render(&r, &t, CAIRN_RESUME_FAST);
+    (void)pthread_mutex_lock(&gate);
     gate_open = false;
+    (void)pthread_mutex_unlock(&gate);
     assert_ok(cairn_cache_begin(b.w.cache, &r.prompt, &request, NULL));
     uint64_t before = atomic_load(&own_calls);
     for (uint32_t i = 0; i < 400; i++) {

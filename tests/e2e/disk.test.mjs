@@ -165,9 +165,18 @@ test('with a key nothing is readable, and another key finds nothing and is told'
     try {
         await second.waitForLog((event) => event.event === 'disk' && /chmod 600/.test(event.message));
         await resumesFromDisk(second, 'sealed', 3);
+        await second.chat(conversation('sealed', 2), { cairn: { cache_salt: 'tenant' } });
     } finally {
         await second.stop();
     }
+    // without the key nobody can tell whose files they are: that is said, and nothing is taken for forgotten
+    const blind = await runProgram(['store', 'rm', dir, '--salt', 'tenant']);
+    assert.equal(blind.code, 1, blind.out);
+    assert.match(blind.err, /\d+ encrypted files were left out.*--cache-key/);
+    await chmod(one, 0o600);
+    const seeing = await runProgram(['store', 'rm', dir, '--salt', 'tenant', '--cache-key', one]);
+    assert.equal(seeing.code, 0, seeing.err);
+    assert.match(seeing.out, /[1-9]\d* files?, .* removed/);
 });
 
 test('what is wrong with the options is said with a way out', async () => {
