@@ -34,11 +34,17 @@ static inline void cairn_unlock(pthread_mutex_t *mutex)
     CAIRN_ASSERT(code == 0);
 }
 
-/* Set up a condition. */
+/* Set up a condition. Its times are those of the monotonic clock: setting the machine's clock wakes nobody early or late. */
 static inline void cairn_cond_init(pthread_cond_t *condition)
 {
-    int code = pthread_cond_init(condition, NULL);
+    pthread_condattr_t attr;
+    int code = pthread_condattr_init(&attr);
     CAIRN_ASSERT(code == 0);
+    code = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    CAIRN_ASSERT(code == 0);
+    code = pthread_cond_init(condition, &attr);
+    CAIRN_ASSERT(code == 0);
+    (void)pthread_condattr_destroy(&attr);
 }
 
 /* Give the mutex back until somebody signals, then take it again. It may come back without a signal, too. */
@@ -48,12 +54,13 @@ static inline void cairn_cond_wait(pthread_cond_t *condition, pthread_mutex_t *m
     CAIRN_ASSERT(code == 0);
 }
 
-/* The same for at most so many ns. Gives false when they have passed. */
+/* The same for at most so many ns, a day at the most. Gives false when they have passed. */
 static inline bool cairn_cond_wait_for(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t most_ns)
 {
+    const uint64_t day_ns = UINT64_C(86400000000000);
     struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    uint64_t ns = most_ns + (uint64_t)until.tv_nsec;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t ns = (most_ns < day_ns ? most_ns : day_ns) + (uint64_t)until.tv_nsec;
     until.tv_sec += (time_t)(ns / 1000000000u);
     until.tv_nsec = (long)(ns % 1000000000u);
     int code = pthread_cond_timedwait(condition, mutex, &until);

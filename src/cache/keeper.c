@@ -70,8 +70,8 @@ cairn_status cairn_keeper_new(cairn_cache *cache, const cairn_cache_disk *option
     keeper->read_ns_token = 1e6;
     keeper->fetch_ns_byte = GUESS_FETCH_NS_BYTE;
     cairn_lock_init(&keeper->lock);
-    (void)pthread_cond_init(&keeper->wake, NULL);
-    (void)pthread_cond_init(&keeper->done, NULL);
+    cairn_cond_init(&keeper->wake);
+    cairn_cond_init(&keeper->done);
     cairn_status status = CAIRN_OK;
     if (!buffers_new(keeper, cache->engine->info.slots)) {
         status = cairn_error_set(reterr, CAIRN_NOMEM, "cache/keeper: new", NULL);
@@ -122,9 +122,9 @@ void cairn_keeper_free(cairn_keeper *keeper)
     if (keeper->writer_runs) {
         cairn_lock(&keeper->lock);
         keeper->stop = true;
-        (void)pthread_cond_broadcast(&keeper->wake);
+        cairn_cond_broadcast(&keeper->wake);
         cairn_unlock(&keeper->lock);
-        (void)pthread_join(keeper->writer, NULL);
+        cairn_join(keeper->writer);
     }
     for (int i = 0; i < KEEPER_JOBS; i++) {
         cairn_keeper_job_free(keeper, &keeper->jobs[i]);
@@ -264,7 +264,7 @@ void cairn_keeper_forget(cairn_keeper *keeper, const cairn_namespace *space)
         keeper_job *job = &keeper->jobs[i];
         job->phase = job->phase == JOB_READY ? JOB_FAILED : job->phase;
         while (job->phase == JOB_WRITING) {
-            (void)pthread_cond_wait(&keeper->done, &keeper->lock);
+            cairn_cond_wait(&keeper->done, &keeper->lock);
         }
     }
     cairn_unlock(&keeper->lock);

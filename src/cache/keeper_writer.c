@@ -136,7 +136,7 @@ static void job_write(cairn_keeper *keeper, keeper_job *job)
         again = true;
     }
     job->phase = again ? JOB_FAILED : JOB_DONE;
-    (void)pthread_cond_broadcast(&keeper->done);
+    cairn_cond_broadcast(&keeper->done);
     cairn_unlock(&keeper->lock);
 }
 
@@ -185,14 +185,14 @@ static void page_write(cairn_keeper *keeper)
     cairn_mem_release(cairn_mem_default(), bytes, count);
     cairn_lock(&keeper->lock);
     keeper->page_writing = false;
-    (void)pthread_cond_broadcast(&keeper->done);
+    cairn_cond_broadcast(&keeper->done);
 }
 
 void cairn_keeper_page_put(cairn_keeper *keeper, cairn_io *io, const char *path, uint8_t *bytes, size_t count)
 {
     cairn_lock(&keeper->lock);
     while (bytes == NULL && keeper->page_writing) {
-        (void)pthread_cond_wait(&keeper->done, &keeper->lock);
+        cairn_cond_wait(&keeper->done, &keeper->lock);
     }
     cairn_mem_release(cairn_mem_default(), keeper->page, keeper->page_bytes);
     keeper->page = bytes;
@@ -201,17 +201,14 @@ void cairn_keeper_page_put(cairn_keeper *keeper, cairn_io *io, const char *path,
         keeper->page_io = io;
         keeper->page_path = path;
     }
-    (void)pthread_cond_signal(&keeper->wake);
+    cairn_cond_signal(&keeper->wake);
     cairn_unlock(&keeper->lock);
 }
 
 /* Wait for a job, or for the time to look at the directory. The lock is held. */
 static void rest(cairn_keeper *keeper)
 {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += KEEPER_RESCAN_S;
-    (void)pthread_cond_timedwait(&keeper->wake, &keeper->lock, &until);
+    (void)cairn_cond_wait_for(&keeper->wake, &keeper->lock, KEEPER_RESCAN_S * SECOND_NS);
 }
 
 /* Files of another key, or none, are not found by any prompt; the operator is told once, after the first look, and each
@@ -349,7 +346,7 @@ void cairn_keeper_start(cairn_keeper *keeper, keeper_job *job)
     cairn_lock(&keeper->lock);
     job->order = keeper->started++;
     job->phase = JOB_READY;
-    (void)pthread_cond_signal(&keeper->wake);
+    cairn_cond_signal(&keeper->wake);
     cairn_unlock(&keeper->lock);
 }
 
@@ -405,14 +402,9 @@ void cairn_keeper_wait(cairn_keeper *keeper, uint64_t until_ns)
     if (now_ns >= until_ns) {
         return;
     }
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    uint64_t left_ns = until_ns - now_ns + (uint64_t)until.tv_nsec;
-    until.tv_sec += (time_t)(left_ns / SECOND_NS);
-    until.tv_nsec = (long)(left_ns % SECOND_NS);
     cairn_lock(&keeper->lock);
     if (writer_busy(keeper)) {
-        (void)pthread_cond_timedwait(&keeper->done, &keeper->lock, &until);
+        (void)cairn_cond_wait_for(&keeper->done, &keeper->lock, until_ns - now_ns);
     }
     cairn_unlock(&keeper->lock);
 }

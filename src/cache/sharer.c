@@ -224,9 +224,9 @@ cairn_status cairn_sharer_new(cairn_cache *cache, const cairn_cache_shared *opti
     sharer->ttl_s = options->ttl_s != 0 ? options->ttl_s : TTL_S;
     sharer->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_MS * UINT64_C(1000000);
     cairn_lock_init(&sharer->lock);
-    (void)pthread_cond_init(&sharer->wake_sender, NULL);
-    (void)pthread_cond_init(&sharer->wake_receiver, NULL);
-    (void)pthread_cond_init(&sharer->done, NULL);
+    cairn_cond_init(&sharer->wake_sender);
+    cairn_cond_init(&sharer->wake_receiver);
+    cairn_cond_init(&sharer->done);
     cairn_status status = buffers_new(sharer)
                               ? start(sharer, options, reterr)
                               : cairn_error_set(reterr, CAIRN_NOMEM, "cache/sharer: new", NULL);
@@ -248,15 +248,15 @@ void cairn_sharer_free(cairn_sharer *sharer)
     }
     cairn_lock(&sharer->lock);
     sharer->stop = true;
-    (void)pthread_cond_broadcast(&sharer->wake_sender);
-    (void)pthread_cond_broadcast(&sharer->wake_receiver);
+    cairn_cond_broadcast(&sharer->wake_sender);
+    cairn_cond_broadcast(&sharer->wake_receiver);
     cairn_unlock(&sharer->lock);
     if (sharer->sender_runs) {
-        (void)pthread_join(sharer->sender, NULL);
+        cairn_join(sharer->sender);
     }
     for (int i = 0; i < CAIRN_SHARED_READERS; i++) {
         if (sharer->receivers[i].runs) {
-            (void)pthread_join(sharer->receivers[i].thread, NULL);
+            cairn_join(sharer->receivers[i].thread);
         }
     }
     for (uint32_t i = 0; i < sharer->count_asks && sharer->asks != NULL && sharer->shared != NULL; i++) {
@@ -279,11 +279,6 @@ void cairn_sharer_wait(cairn_sharer *sharer, uint64_t until_ns)
     if (now_ns >= until_ns) {
         return;
     }
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    uint64_t left_ns = until_ns - now_ns + (uint64_t)until.tv_nsec;
-    until.tv_sec += (time_t)(left_ns / SECOND_NS);
-    until.tv_nsec = (long)(left_ns % SECOND_NS);
     cairn_lock(&sharer->lock);
     bool comes = sharer->count_forgets > 0; /* something that was handed over and is not done */
     for (int i = 0; i < SHARER_OUT; i++) {
@@ -298,7 +293,7 @@ void cairn_sharer_wait(cairn_sharer *sharer, uint64_t until_ns)
         came = came || sharer->loads[i].phase == SHARER_DONE;
     }
     if (comes && !came) {
-        (void)pthread_cond_timedwait(&sharer->done, &sharer->lock, &until);
+        (void)cairn_cond_wait_for(&sharer->done, &sharer->lock, until_ns - now_ns);
     }
     cairn_unlock(&sharer->lock);
 }
@@ -311,7 +306,7 @@ void cairn_sharer_forget(cairn_sharer *sharer, const cairn_namespace *space)
     }
     if (space != NULL && sharer->count_forgets < SHARER_FORGETS) {
         sharer->forgets[sharer->count_forgets++] = *space;
-        (void)pthread_cond_signal(&sharer->wake_sender);
+        cairn_cond_signal(&sharer->wake_sender);
     } else if (space != NULL) {
         sharer->stats.dropped++;
     }

@@ -187,7 +187,7 @@ bool cairn_sharer_seek(cairn_sharer *sharer, const cairn_prompt *prompt, uint32_
     cairn_lock(&sharer->lock);
     ask->phase = SHARER_READY;
     sharer->stats.asked++;
-    (void)pthread_cond_signal(&sharer->wake_receiver);
+    cairn_cond_signal(&sharer->wake_receiver);
     cairn_unlock(&sharer->lock);
     return true;
 }

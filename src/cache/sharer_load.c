@@ -84,7 +84,7 @@ cairn_status cairn_sharer_loads_start(cairn_sharer *sharer, cairn_share *share)
         load->order = ++sharer->orders;
         load->phase = SHARER_READY;
         share->ask->running++;
-        (void)pthread_cond_signal(&sharer->wake_receiver);
+        cairn_cond_signal(&sharer->wake_receiver);
         cairn_unlock(&sharer->lock);
     }
     return CAIRN_OK;

@@ -106,7 +106,7 @@ static void job_start(cairn_sharer *sharer, uint32_t slot, uint64_t name, sharer
     cairn_lock(&sharer->lock);
     job->order = ++sharer->orders;
     job->phase = SHARER_READY;
-    (void)pthread_cond_signal(&sharer->wake_sender);
+    cairn_cond_signal(&sharer->wake_sender);
     cairn_unlock(&sharer->lock);
 }
 

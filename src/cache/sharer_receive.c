@@ -200,11 +200,11 @@ void *cairn_sharer_receiver(void *ctx)
         } else if (load != NULL) {
             load_work(receiver, load);
         } else {
-            (void)pthread_cond_wait(&sharer->wake_receiver, &sharer->lock);
+            cairn_cond_wait(&sharer->wake_receiver, &sharer->lock);
             continue;
         }
-        (void)pthread_cond_broadcast(&sharer->done);
-        (void)pthread_cond_broadcast(&sharer->wake_receiver); /* what was measured may let more go at once */
+        cairn_cond_broadcast(&sharer->done);
+        cairn_cond_broadcast(&sharer->wake_receiver); /* what was measured may let more go at once */
     }
     cairn_unlock(&sharer->lock);
     return NULL;

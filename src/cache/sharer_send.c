@@ -67,7 +67,7 @@ static bool forget_one(cairn_sharer *sharer)
     if (status == CAIRN_OK) {
         sharer->count_forgets--;
         memmove(&sharer->forgets[0], &sharer->forgets[1], sharer->count_forgets * sizeof sharer->forgets[0]);
-        (void)pthread_cond_broadcast(&sharer->done);
+        cairn_cond_broadcast(&sharer->done);
     }
     return status == CAIRN_OK;
 }
@@ -75,13 +75,10 @@ static bool forget_one(cairn_sharer *sharer)
 /* Until something is handed over; what is still to be forgotten is tried again each second. The lock is held. */
 static void sleep_until_wanted(cairn_sharer *sharer)
 {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
     if (sharer->count_forgets > 0) {
-        (void)pthread_cond_timedwait(&sharer->wake_sender, &sharer->lock, &until);
+        (void)cairn_cond_wait_for(&sharer->wake_sender, &sharer->lock, SECOND_NS);
     } else {
-        (void)pthread_cond_wait(&sharer->wake_sender, &sharer->lock);
+        cairn_cond_wait(&sharer->wake_sender, &sharer->lock);
     }
 }
 
@@ -106,7 +103,7 @@ void *cairn_sharer_sender(void *ctx)
         job->status = status;
         sharer->failed = status != CAIRN_OK ? job->order : sharer->failed;
         job->phase = SHARER_DONE;
-        (void)pthread_cond_broadcast(&sharer->done);
+        cairn_cond_broadcast(&sharer->done);
     }
     cairn_unlock(&sharer->lock);
     return NULL;

@@ -45,7 +45,7 @@ static void carry_out(cairn_read_pool *pool, cairn_read *read)
     read->digest = digest;
     read->took_ns = took_ns;
     read->phase = CAIRN_READ_DONE;
-    (void)pthread_cond_broadcast(&pool->done);
+    cairn_cond_broadcast(&pool->done);
 }
 
 static void *reader_main(void *ctx)
@@ -57,7 +57,7 @@ static void *reader_main(void *ctx)
         if (read != NULL) {
             carry_out(pool, read);
         } else {
-            (void)pthread_cond_wait(&pool->work, &pool->lock);
+            cairn_cond_wait(&pool->work, &pool->lock);
         }
     }
     cairn_unlock(&pool->lock);
@@ -73,8 +73,8 @@ cairn_status cairn_read_pool_new(const cairn_mem *mem, unsigned threads, cairn_r
     }
     pool->mem = mem;
     cairn_lock_init(&pool->lock);
-    (void)pthread_cond_init(&pool->work, NULL);
-    (void)pthread_cond_init(&pool->done, NULL);
+    cairn_cond_init(&pool->work);
+    cairn_cond_init(&pool->done);
     CAIRN_ASSERT(threads <= CAIRN_READ_THREADS_MAX);
     while (pool->count_threads < threads &&
            pthread_create(&pool->threads[pool->count_threads], NULL, reader_main, pool) == 0) {
@@ -92,10 +92,10 @@ void cairn_read_pool_free(cairn_read_pool *pool)
     cairn_lock(&pool->lock);
     CAIRN_ASSERT(pool->first == NULL);
     pool->stop = true;
-    (void)pthread_cond_broadcast(&pool->work);
+    cairn_cond_broadcast(&pool->work);
     cairn_unlock(&pool->lock);
     for (unsigned i = 0; i < pool->count_threads; i++) {
-        (void)pthread_join(pool->threads[i], NULL);
+        cairn_join(pool->threads[i]);
     }
     (void)pthread_cond_destroy(&pool->done);
     (void)pthread_cond_destroy(&pool->work);
@@ -115,7 +115,7 @@ void cairn_read_start(cairn_read_pool *pool, cairn_read *read)
         pool->first = read;
     }
     pool->last = read;
-    (void)pthread_cond_signal(&pool->work);
+    cairn_cond_signal(&pool->work);
     cairn_unlock(&pool->lock);
 }
 
@@ -136,7 +136,7 @@ void cairn_read_help(cairn_read_pool *pool, cairn_read *read)
         if (other != NULL) {
             carry_out(pool, other);
         } else {
-            (void)pthread_cond_wait(&pool->done, &pool->lock);
+            cairn_cond_wait(&pool->done, &pool->lock);
         }
     }
     cairn_unlock(&pool->lock);
@@ -158,7 +158,7 @@ void cairn_read_cancel(cairn_read_pool *pool, cairn_read *read)
         read->phase = CAIRN_READ_DONE;
     }
     while (read->phase == CAIRN_READ_RUNS) {
-        (void)pthread_cond_wait(&pool->done, &pool->lock);
+        cairn_cond_wait(&pool->done, &pool->lock);
     }
     cairn_unlock(&pool->lock);
 }
