@@ -330,7 +330,9 @@ static void print_plan(const cairn_serve_settings *s, const parts *p)
                                 bodies_bytes + answers_bytes + CAIRN_SERVE_REPLIES_BYTES_MAX,
                             sum);
     printf("model     %s\n", cairn_llama_describe(&p->engine.vocab, about, sizeof about));
-    printf("engine    %s\n", info->build);
+    char devices[200];
+    printf("engine    %s, on %s\n", info->build,
+           cairn_llama_devices((int)s->gpu_layers, devices, sizeof devices));
     printf("context   %u tokens in each of %u slot%s\n", info->slot_tokens_max, info->slots,
            info->slots == 1 ? "" : "s");
     if (info->slots > 1)
