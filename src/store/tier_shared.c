@@ -364,7 +364,7 @@ static double trip_get(cairn_shared *shared)
 uint32_t cairn_shared_at_once(cairn_shared *shared, uint64_t blob_bytes)
 {
     double line_ns = (double)blob_bytes / cairn_shared_speed(shared);
-    return trip_get(shared) >= line_ns / 4 ? CAIRN_SHARED_READERS : 1;
+    return trip_get(shared) >= line_ns / 2 ? CAIRN_SHARED_READERS : 1;
 }
 
 uint64_t cairn_shared_expected_ns(cairn_shared *shared, uint64_t bytes, uint32_t count)

@@ -94,8 +94,8 @@ cairn_shared_reader *cairn_shared_reader_get(cairn_shared *shared, uint32_t inde
  */
 double cairn_shared_speed(cairn_shared *shared);
 /*
- * How many blobs of that size are best loaded side by side: one, or as many as there are readers where a round trip takes a
- * quarter and more of the time that the bytes take. Several fill a long line; over a short one they cost more than they win.
+ * How many blobs of that size are best loaded side by side: one, or as many as there are readers where a round trip takes half of
+ * the time that the bytes take, or more. Several fill a long line; over a short one they cost more than they win.
  */
 uint32_t cairn_shared_at_once(cairn_shared *shared, uint64_t blob_bytes);
 /* How long so many blobs of so many bytes together will take: with that speed, and round trips, side by side. */

@@ -420,7 +420,7 @@ static void long_line_is_filled_by_several_loads_and_a_short_one_by_one(void **s
     const struct {
         uint32_t trip_ms, at_once, blobs;
         double expected_ms;
-    } cases[] = {{0, 1, 64, 3840}, {10, 1, 64, 4480}, {20, 4, 64, 4160}, {20, 4, 5, 340}, {20, 4, 1, 80}};
+    } cases[] = {{0, 1, 64, 3840}, {20, 1, 64, 5120}, {40, 4, 64, 4480}, {40, 4, 5, 380}, {40, 4, 1, 100}};
     const uint64_t blob_bytes = 6000000;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         shared->trip_ns = cases[i].trip_ms * 1e6;
