@@ -54,6 +54,7 @@ typedef struct cairn_request {
     uint32_t shared_end;      /* past it the prompt is one conversation's own                          */
     uint32_t pace_ms;         /* of the same; 0: not known                                                 */
     uint32_t turns;           /* of the conversation that it goes on, as far as is known               */
+    uint8_t habit;            /* how it parted from its conversation: CAIRN_HABIT_*                        */
     uint32_t tail;            /* a cut near the end: before the opener, else a few tokens; 0: none         */
     uint32_t post;            /* a signpost where a cut pays; 0: none                                      */
     double post_chance;       /* that a request parts there                                                */

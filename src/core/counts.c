@@ -1,7 +1,7 @@
 /*
  * counts - the learned counts of divergences as bytes, for a tier that outlives the process.
  *
- *   8 bytes  "cairncnt"            4  version, 2
+ *   8 bytes  "cairncnt"            4  version, 3
  *   4        values a record       4  records           4  zero
  *   records: 32 bytes that stand for a namespace, then the values as 32-bit floats
  *   16       XXH3-128 of all before
@@ -21,10 +21,10 @@ enum {
     HEAD_BYTES = 24,
     SUM_BYTES = 16,
     RECORD_BYTES = CAIRN_DIGEST_BYTES + CAIRN_DIVERGENCE_COUNTS * 4,
-    VERSION = 2
+    VERSION = 3
 };
 
-_Static_assert(RECORD_BYTES == 32 + 154 * 4, "another table is another version of the format");
+_Static_assert(RECORD_BYTES == 32 + 158 * 4, "another table is another version of the format");
 
 static const char magic[8] = {'c', 'a', 'i', 'r', 'n', 'c', 'n', 't'};
 

@@ -3,6 +3,7 @@
  */
 #include "core/displace.h"
 
+#include "core/chance.h"
 #include "core/drop.h"
 #include "core/eviction.h"
 #include "core/placement.h"
@@ -341,8 +342,7 @@ static bool save_up_to(cairn_core *core, cairn_request *request, loss *lost, uin
     double gain = gain_up_to(core, lost, need);
     if (live_ns > 0) {
         uint32_t before = cairn_placement_before(core, lost->node, lost->keep + 1);
-        gain += cairn_placement_tip_chance(core, lost->node) *
-                cairn_costs_read(&core->costs, before, lost->position);
+        gain += cairn_chance_tip(core, lost->node) * cairn_costs_read(&core->costs, before, lost->position);
     }
     gain += rows_only ? 0.5 * cairn_costs_read(&core->costs, lost->keep, need) : 0;
     double move_ns = (double)rows * core->costs.move_ns_byte + (live_ns > 0 ? core->costs.take_ns : 0);
@@ -376,7 +376,7 @@ static double live_gain(cairn_core *core, const loss *lost)
     }
     uint32_t before = cairn_placement_before(core, lost->node, lost->position);
     double saved = cairn_costs_read(&core->costs, before, lost->position);
-    double gain = cairn_placement_tip_chance(core, lost->node) * returns(core, lost->node) * saved;
+    double gain = cairn_chance_tip(core, lost->node) * returns(core, lost->node) * saved;
     return gain > core->costs.take_ns ? gain : 0;
 }
 

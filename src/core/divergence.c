@@ -51,19 +51,88 @@ float cairn_divergence_chance(const float *counts, cairn_class class, uint32_t b
     return (base * prior_weight + seen) / (prior_weight + counts[CAIRN_DIVERGENCE_SUM]);
 }
 
-double cairn_divergence_message(const float *counts, cairn_class class, uint32_t distance, uint32_t share)
+uint8_t cairn_divergence_habit(cairn_class class, uint32_t distance)
 {
-    double chance = (double)cairn_divergence_chance(counts, class, cairn_divergence_bucket(distance)) / share;
-    if (counts == NULL || distance >= CAIRN_DISTANCES_EXACT) {
-        return chance;
+    if (class == CAIRN_CLASS_TIP) {
+        return CAIRN_HABIT_TIP;
     }
-    double sum = (double)counts[CAIRN_DIVERGENCE_SUM];
-    double known = sum / (sum + (double)prior_weight) * 0.7;
-    double exact = sum > 0 ? (double)counts[CAIRN_DIVERGENCE_EXACT + distance] / sum : 0;
-    return exact > chance ? chance + known * (exact - chance) : chance;
+    return distance < CAIRN_DISTANCES_EXACT ? (uint8_t)(CAIRN_HABIT_DISTANCE + distance) : CAIRN_HABIT_NONE;
 }
 
-/* Chance that the next request parts nearer to the end than this bucket, or at the end. */
+/* [0]: conversations of such a habit that went on, [1]: of them those that parted in the same way. */
+static uint32_t habit_at(uint8_t habit)
+{
+    return CAIRN_DIVERGENCE_HABIT + (habit == CAIRN_HABIT_TIP ? 0 : 2);
+}
+
+void cairn_divergence_habit_count(float *counts, uint8_t habit, bool same)
+{
+    const float keep = 127.0f / 128.0f;
+    if (habit != CAIRN_HABIT_NONE) {
+        float *kept = counts + habit_at(habit);
+        kept[0] = kept[0] * keep + 1.0f;
+        kept[1] = kept[1] * keep + (same ? 1.0f : 0.0f);
+    }
+}
+
+/* Of all that parted, those that did at the start of a message at this distance. */
+static double exact_chance(const float *counts, uint32_t distance)
+{
+    double sum = (double)counts[CAIRN_DIVERGENCE_SUM];
+    return sum > 0 ? (double)counts[CAIRN_DIVERGENCE_EXACT + distance] / sum : 0;
+}
+
+/* How far that is believed beside the classes and buckets. */
+static double exact_part(const float *counts)
+{
+    double sum = (double)counts[CAIRN_DIVERGENCE_SUM];
+    return sum / (sum + (double)prior_weight) * 0.7;
+}
+
+cairn_outlook cairn_divergence_outlook(const float *counts, uint8_t habit)
+{
+    const double weight = 1.6; /* requests: one that parts as the one before says much */
+    const double usual = 0.25;
+    cairn_outlook outlook = {.counts = counts, .habit = habit};
+    if (counts == NULL || habit == CAIRN_HABIT_NONE) {
+        return outlook;
+    }
+    bool tip = habit == CAIRN_HABIT_TIP;
+    /* So many part in this way whatever they did before. */
+    double anyway = tip ? (double)cairn_divergence_chance(counts, CAIRN_CLASS_TIP, 0)
+                        : exact_part(counts) * exact_chance(counts, habit - CAIRN_HABIT_DISTANCE);
+    const float *kept = counts + habit_at(habit);
+    double same = ((double)kept[1] + (tip ? anyway : usual) * weight) / ((double)kept[0] + weight);
+    outlook.weight = same > anyway ? (same - anyway) / (1 - anyway) : 0;
+    return outlook;
+}
+
+/* The namespace's chance, or what the habit says. */
+static double expect(const cairn_outlook *outlook, double chance, bool usual)
+{
+    return chance + outlook->weight * ((usual ? 1 : 0) - chance);
+}
+
+double cairn_divergence_tip(const cairn_outlook *outlook)
+{
+    return expect(outlook, (double)cairn_divergence_chance(outlook->counts, CAIRN_CLASS_TIP, 0),
+                  outlook->habit == CAIRN_HABIT_TIP);
+}
+
+double cairn_divergence_message(const cairn_outlook *outlook, cairn_class class, uint32_t distance,
+                                uint32_t share)
+{
+    const float *counts = outlook->counts;
+    double chance = (double)cairn_divergence_chance(counts, class, cairn_divergence_bucket(distance)) / share;
+    if (counts == NULL || distance >= CAIRN_DISTANCES_EXACT) {
+        return expect(outlook, chance, false);
+    }
+    double exact = exact_chance(counts, distance);
+    chance += exact > chance ? exact_part(counts) * (exact - chance) : 0;
+    return expect(outlook, chance, outlook->habit == CAIRN_HABIT_DISTANCE + distance);
+}
+
+/* By the namespace's counts: chance that the next request parts nearer to the end than this bucket, or at the end. */
 static double nearer_than(const float *counts, uint32_t bucket)
 {
     double sum = (double)cairn_divergence_chance(counts, CAIRN_CLASS_TIP, 0);
@@ -75,10 +144,11 @@ static double nearer_than(const float *counts, uint32_t bucket)
     return sum;
 }
 
-double cairn_divergence_lasting(const float *counts, cairn_class class, uint32_t distance)
+double cairn_divergence_lasting(const cairn_outlook *outlook, cairn_class class, uint32_t distance)
 {
     static const uint8_t share[CAIRN_DISTANCES] = {1, 1, 1, 1, 1, 2, 4, 12};
     const double lives_on = 0.9; /* a turn: the budget may take it, the conversation may end */
+    const float *counts = outlook->counts;
     double chance = 0;
     double stands = 1;
     uint32_t known = CAIRN_DISTANCES;
@@ -87,28 +157,28 @@ double cairn_divergence_lasting(const float *counts, cairn_class class, uint32_t
         uint32_t bucket = cairn_divergence_bucket(distance);
         nearer = bucket != known ? nearer_than(counts, bucket) : nearer;
         known = bucket;
-        chance += stands * cairn_divergence_message(counts, class, distance, share[bucket]);
-        stands *= nearer * lives_on;
+        chance += stands * cairn_divergence_message(outlook, class, distance, share[bucket]);
+        stands *= lives_on * expect(outlook, nearer, outlook->habit < CAIRN_HABIT_DISTANCE + distance);
     }
     /* Any message may be edited, until a namespace has shown where its own are. */
     const double edited = 0.07;
     double weight = (double)prior_weight;
-    double least =
-        counts != NULL ? edited * weight / (weight + (double)counts[CAIRN_DIVERGENCE_SUM]) : edited;
+    double sum = counts != NULL ? (double)counts[CAIRN_DIVERGENCE_SUM] : 0;
+    double least = expect(outlook, edited * weight / (weight + sum), false);
     chance = chance > least ? chance : least;
     return chance < 1 ? chance : 1;
 }
 
-double cairn_divergence_unforeseen(const float *counts)
+double cairn_divergence_unforeseen(const cairn_outlook *outlook)
 {
     const double usual = 0.15;
-    if (counts == NULL) {
+    if (outlook->counts == NULL) {
         return 1;
     }
     double weight = (double)prior_weight;
-    double part = ((double)counts[CAIRN_DIVERGENCE_INSIDE] + usual * weight) /
-                  ((double)counts[CAIRN_DIVERGENCE_SUM] + weight);
-    return part < usual ? part / usual : 1;
+    double part = ((double)outlook->counts[CAIRN_DIVERGENCE_INSIDE] + usual * weight) /
+                  ((double)outlook->counts[CAIRN_DIVERGENCE_SUM] + weight);
+    return expect(outlook, part < usual ? part / usual : 1, false);
 }
 
 void cairn_divergence_count(float *counts, cairn_class class, uint32_t distance, bool inside)

@@ -112,7 +112,28 @@ static void supersede(cairn_core *core, const cairn_request *request, float *cou
     }
 }
 
-void cairn_learning_parted(cairn_core *core, const cairn_request *request)
+/*
+ * Count where the request parted from the path that ended in `tip`, and whether its conversation parts as it did the turn
+ * before.
+ */
+static void count_parting(const cairn_core *core, cairn_request *request, const cairn_node *tip,
+                          float *counts, const cairn_mark *mark)
+{
+    uint32_t place = core->lookup.divergence;
+    cairn_class class = mark != NULL ? cairn_boundary_class(mark->kinds, mark->role) : CAIRN_CLASS_TIP;
+    bool inside = mark != NULL && place - mark->position >= CAIRN_SIGNPOST_TOKENS;
+    uint32_t distance = 0;
+    if (mark != NULL && tip->messages > mark->message + 1) {
+        distance = tip->messages - 1 - mark->message;
+    }
+    cairn_divergence_count(counts, class, distance, inside);
+    if (place >= request->shared_end) { /* else it is another conversation on the same beginning */
+        request->habit = inside ? CAIRN_HABIT_NONE : cairn_divergence_habit(class, distance);
+        cairn_divergence_habit_count(counts, tip->habit, request->habit == tip->habit);
+    }
+}
+
+void cairn_learning_parted(cairn_core *core, cairn_request *request)
 {
     const cairn_lookup *look = &core->lookup;
     cairn_tree *tree = &core->tree;
@@ -130,7 +151,7 @@ void cairn_learning_parted(cairn_core *core, const cairn_request *request)
         return;
     }
     if (look->divergence == tip->end && look->divergence < request->prompt->count) {
-        cairn_divergence_count(counts, CAIRN_CLASS_TIP, 0, false);
+        count_parting(core, request, tip, counts, NULL);
         return;
     }
     learn_post(core, request);
@@ -146,11 +167,8 @@ void cairn_learning_parted(cairn_core *core, const cairn_request *request)
                 mark->hits = mark->hits * 0.95f + 1.0f; /* a few tokens behind a place is at it */
                 hit = true;
             }
-            cairn_class class = cairn_boundary_class(mark->kinds, mark->role);
-            if (class != CAIRN_CLASS_NONE) {
-                uint32_t distance = tip->messages > mark->message + 1 ? tip->messages - 1 - mark->message : 0;
-                cairn_divergence_count(counts, class, distance,
-                                       look->divergence - mark->position >= CAIRN_SIGNPOST_TOKENS);
+            if (cairn_boundary_class(mark->kinds, mark->role) != CAIRN_CLASS_NONE) {
+                count_parting(core, request, tip, counts, mark);
                 return;
             }
         }

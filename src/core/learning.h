@@ -17,8 +17,8 @@ uint32_t cairn_learning_shared_end(const cairn_prompt *prompt);
 /* A namespace is used: what was learned of it before (cairn_core_counts_load) counts from now on. */
 void cairn_learning_recall(cairn_core *core, uint32_t space);
 
-/* Count where this request parted from what was known; the lookup is the request's. */
-void cairn_learning_parted(cairn_core *core, const cairn_request *request);
+/* Count where this request parted from what was known, and note its habit; the lookup is the request's. */
+void cairn_learning_parted(cairn_core *core, cairn_request *request);
 
 /* A request ended on this path. */
 void cairn_learning_left(cairn_core *core, const cairn_request *request, uint32_t node);

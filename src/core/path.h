@@ -47,6 +47,7 @@ typedef struct cairn_node {
     uint32_t turns;                                     /* requests that passed, saturating         */
     uint32_t pace_ms; /* usual time until this conversation goes on; 0: not known                   */
     bool alive;
+    uint8_t habit;   /* how the last request that ended here parted: see divergence.h                */
     bool superseded; /* the conversation went on from before this edge, on another one              */
     uint64_t used_ns;
 } cairn_node;

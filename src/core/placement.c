@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/boundary.h"
+#include "core/chance.h"
 #include "core/counts.h"
 #include "core/divergence.h"
 #include "core/drop.h"
@@ -17,7 +18,10 @@
 enum { NEAR = 8 };
 
 /* Share of the reading time that may be spent on states against unforeseen divergences. */
-static const double insurance = 0.03;
+static const double insurance = 0.02;
+
+/* A state has to save so many times what taking it costs: room is made for it, and other tiers write it. */
+static const double worth = 1.3;
 
 /* --- cuts ------------------------------------------------------------------------------------------------ */
 
@@ -104,14 +108,6 @@ static uint32_t prefer_protected(const cairn_core *core, const cairn_prompt *pro
     return cut;
 }
 
-/* Chance that requests part where this message starts, now or later. */
-static double start_lasts(const cairn_request *request, const float *counts, cairn_boundary at)
-{
-    uint32_t messages = cairn_boundary_messages(request->prompt);
-    uint32_t distance = messages > at.message + 1 ? messages - 1 - at.message : 0;
-    return 0.7 * cairn_divergence_lasting(counts, cairn_boundary_class(at.kinds, at.role), distance);
-}
-
 /*
  * A message that starts too near to the last cut for a canonical one: cut there where that pays. 0: nowhere before `cut`.
  */
@@ -122,7 +118,7 @@ static uint32_t near_start(const cairn_core *core, const cairn_request *request,
     if (node == CAIRN_NONE || request->space == CAIRN_NONE || !takes_states(core, request)) {
         return 0;
     }
-    const float *counts = cairn_space_at(&core->tree, request->space)->counts;
+    cairn_outlook outlook = cairn_chance_outlook(core, request);
     uint32_t before = cairn_placement_before(core, node, request->position + 1);
     for (uint32_t i = cairn_boundary_after(prompt, request->position + NEAR - 1);
          i < prompt->count_boundaries; i++) {
@@ -130,7 +126,7 @@ static uint32_t near_start(const cairn_core *core, const cairn_request *request,
         if (at.position >= cut) {
             return 0;
         }
-        double chance = cairn_boundary_message(at.kinds) ? start_lasts(request, counts, at) : 0;
+        double chance = cairn_boundary_message(at.kinds) ? cairn_chance_start(request, &outlook, at) : 0;
         double gain = chance * cairn_costs_read(&core->costs, before, at.position);
         if (gain > core->costs.call_ns + core->costs.take_ns) {
             return at.position;
@@ -253,7 +249,7 @@ void cairn_placement_marks(cairn_core *core, const cairn_request *request, uint3
     }
 }
 
-/* --- chances ---------------------------------------------------------------------------------------------------- */
+/* --- taking ------------------------------------------------------------------------------------------------------ */
 
 uint32_t cairn_placement_before(const cairn_core *core, uint32_t node, uint32_t position)
 {
@@ -273,51 +269,6 @@ uint32_t cairn_placement_before(const cairn_core *core, uint32_t node, uint32_t 
     }
     return 0;
 }
-
-double cairn_placement_tip_chance(const cairn_core *core, uint32_t node)
-{
-    const float *counts = cairn_space_at(&core->tree, cairn_node_at(&core->tree, node)->space)->counts;
-    return 0.2 + (double)cairn_divergence_chance(counts, CAIRN_CLASS_TIP, 0);
-}
-
-/* Chance that the next request parts in [begin, end) of this prompt, by its boundaries. */
-static double chance_between(const cairn_core *core, const cairn_request *request, uint32_t begin,
-                             uint32_t end)
-{
-    const cairn_prompt *prompt = request->prompt;
-    const float *counts = cairn_space_at(&core->tree, request->space)->counts;
-    uint32_t messages = cairn_boundary_messages(prompt);
-    double inner = cairn_divergence_unforeseen(counts);
-    double sum = 0.02 * inner * (end - begin) / (double)prompt->count;
-    cairn_boundary inside = cairn_boundary_message_of(prompt, begin);
-    uint32_t i = cairn_boundary_after(prompt, begin);
-    while (inside.kinds != 0) {
-        uint32_t stop = prompt->count; /* where this message ends */
-        while (i < prompt->count_boundaries && (prompt->boundaries[i].position <= inside.position ||
-                                                !cairn_boundary_message(prompt->boundaries[i].kinds))) {
-            i++;
-        }
-        if (i < prompt->count_boundaries) {
-            stop = prompt->boundaries[i].position;
-        }
-        uint32_t distance = messages > inside.message + 1 ? messages - 1 - inside.message : 0;
-        uint32_t bucket = cairn_divergence_bucket(distance);
-        static const uint8_t share[CAIRN_DISTANCES] = {1, 1, 1, 1, 2, 3, 8, 24};
-        double chance = cairn_divergence_message(counts, cairn_boundary_class(inside.kinds, inside.role),
-                                                 distance, share[bucket]);
-        uint32_t from = begin > inside.position ? begin : inside.position;
-        uint32_t to = stop < end ? stop : end;
-        sum += inside.position >= begin ? chance * 0.7 : 0;
-        sum += to > from ? chance * 0.3 * inner * (to - from) / (double)(stop - inside.position) : 0;
-        if (stop >= end || i >= prompt->count_boundaries) {
-            break;
-        }
-        inside = cairn_boundary_at(prompt, stop);
-    }
-    return sum;
-}
-
-/* --- taking ------------------------------------------------------------------------------------------------------ */
 
 static void note_tomb(cairn_core *core, uint32_t node, uint32_t position, cairn_reason reason)
 {
@@ -409,28 +360,6 @@ static cairn_boundary meaning_at(const cairn_prompt *prompt, uint32_t position)
     return at;
 }
 
-/*
- * Chance that the next request parts where a state at the cursor would serve.
- *
- *   before  [in]  the state before it
- *   next    [in]  where the next state could be
- */
-static double chance_at(const cairn_core *core, const cairn_request *request, uint32_t mark, uint32_t before,
-                        uint32_t next, cairn_boundary means)
-{
-    uint32_t position = request->position;
-    /* Nearer states than the last one may not come: this one serves as far behind it as that one is before it. */
-    uint32_t reach = position + (position - before);
-    reach = reach < next ? next : reach < request->prompt->count ? reach : request->prompt->count;
-    double chance = chance_between(core, request, position, reach);
-    double hits = mark != CAIRN_NONE ? (double)cairn_mark_at(&core->tree, mark)->hits : 0;
-    chance += hits > 0 ? 0.5 * hits / (1.0 + hits) : 0;
-    chance += position == request->post ? request->post_chance : 0;
-    bool protected = cairn_boundary_protected(means.kinds);
-    chance += position == request->tail && !protected ? 0.25 : 0;
-    return protected && chance < 0.25 ? 0.25 : chance;
-}
-
 /* The request parted here from what was known: the place is a branch point. */
 static void note_branch(cairn_core *core, uint32_t node, uint32_t position)
 {
@@ -463,17 +392,19 @@ void cairn_placement_reached(cairn_core *core, cairn_request *request, uint32_t 
                         ? cairn_boundary_cut(&core->options, request->prompt, position, &index)
                         : request->prompt->count;
     cairn_boundary means = meaning_at(request->prompt, position);
-    double chance = chance_at(core, request, mark, before, next, means);
+    cairn_outlook outlook = cairn_chance_outlook(core, request);
+    double chance =
+        cairn_chance_at(core, request, &outlook,
+                        &(cairn_chance_place){.mark = mark, .before = before, .next = next, .means = means});
     if (position == request->post) {
         expect_parting(core, at.node, position, request->post_chance);
     }
     double reading = cairn_costs_read(&core->costs, before, position);
     double gain = chance * reading;
     bool starts = cairn_boundary_message(means.kinds); /* edits start where messages do */
-    const float *counts = cairn_space_at(tree, request->space)->counts;
-    double lasting = starts ? start_lasts(request, counts, means) : 0;
-    bool pays = (lasting > chance ? lasting : chance) * reading > core->costs.take_ns;
-    bool insured = core->costs.take_ns <= insurance * cairn_divergence_unforeseen(counts) * reading;
+    double lasting = starts ? cairn_chance_start(request, &outlook, means) : 0;
+    bool pays = (lasting > chance ? lasting : chance) * reading > worth * core->costs.take_ns;
+    bool insured = core->costs.take_ns <= insurance * cairn_divergence_unforeseen(&outlook) * reading;
     /* Rather at the message start that comes next, as long as the gap stays under the bound of law 12. */
     bool better = !starts && next - before <= 512 &&
                   cairn_boundary_message(cairn_boundary_at(request->prompt, next).kinds);

@@ -8,7 +8,7 @@
  * At a cut a state is free of extra batches. It is taken when
  *
  *   chance(next request parts between here and the next cut) * (time to read from the state before)
- *       is more than taking costs,
+ *       is more than a state has to be worth (chance.h),
  *
  * or when taking costs little beside the reading since the state before (an insurance that bounds the
  * waste of an unforeseen divergence).
@@ -39,9 +39,6 @@ void cairn_placement_marks(cairn_core *core, const cairn_request *request, uint3
 
 /* Position of the last state before `position` on the path that ends in `node`; 0: none. */
 uint32_t cairn_placement_before(const cairn_core *core, uint32_t node, uint32_t position);
-
-/* Chance that the next request goes on at the end of this path. */
-double cairn_placement_tip_chance(const cairn_core *core, uint32_t node);
 
 /* Where a segment that begins at `begin` should end: at the anchor, or after `tokens`, or at `end`. */
 uint32_t cairn_placement_segment_end(const cairn_core *core, uint32_t node, uint32_t begin, uint32_t end,

@@ -416,6 +416,7 @@ cairn_status cairn_on_finish(cairn_core *core, const cairn_event *event, cairn_e
             }
         }
         cairn_tree_touch(tree, node, event->now_ns, cairn_boundary_messages(request->prompt), true);
+        cairn_node_at(tree, node)->habit = request->habit;
         cairn_tree_trim_room(tree, node);
         cairn_learning_left(core, request, node);
         touch_states(core, node, request->prompt->pin);

@@ -208,7 +208,8 @@ static void weigh_marks(cairn_core *core, const cairn_node *tip)
 {
     const cairn_tree *tree = &core->tree;
     const cairn_path_scratch *s = &core->scratch;
-    const float *counts = cairn_space_at(tree, tip->space)->counts;
+    /* Without the habit: paths that are kept for later are judged by what all conversations do (docs/results/tuning.md). */
+    const cairn_outlook outlook = {.counts = cairn_space_at(tree, tip->space)->counts};
     uint32_t share[CAIRN_CLASS_COUNT][CAIRN_DISTANCES];
     memset(share, 0, sizeof share);
     for (uint32_t pass = 0; pass < 2; pass++) {
@@ -222,7 +223,7 @@ static void weigh_marks(cairn_core *core, const cairn_node *tip)
                 share[class][bucket]++;
             } else {
                 mark->weight = (float)cairn_divergence_message(
-                    counts, class, distance_of(mark, tip->messages), share[class][bucket]);
+                    &outlook, class, distance_of(mark, tip->messages), share[class][bucket]);
             }
         }
     }

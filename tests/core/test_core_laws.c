@@ -342,6 +342,45 @@ static void the_longest_resume_wins(void **state)
     driver_release(&d);
 }
 
+/*
+ * One slot holds exactly what the prompt goes on from, the other a longer path that would have to be cut: the exact prefix
+ * is preferred, whichever was used last, and the longer one stays whole.
+ */
+static void an_exact_prefix_is_preferred_to_a_longer_path(void **state)
+{
+    (void)state;
+    for (uint32_t exact = 0; exact < 2; exact++) {
+        driver d;
+        start(&d, 2);
+        cairn_token answer[100];
+        talk_words(50, answer, 100);
+        talk t = long_talk(100);
+        talk longer = t;
+        talk_add(&longer, CAIRN_ROLE_ASSISTANT, 50, 100);
+        talk next = longer;
+        talk_add(&longer, CAIRN_ROLE_USER, 61, 300);
+        talk_add(&next, CAIRN_ROLE_USER, 62, 100);
+        for (uint32_t turn = 0; turn < 2; turn++) { /* the one that is used last goes second */
+            bool whole = turn == exact;
+            talk_render(whole ? &t : &longer, CAIRN_RESUME_FAST, &p);
+            uint32_t slot = driver_begin(&d, &p.prompt, whole ? 0 : 1, NULL);
+            while (!d.requests[slot].ready) {
+                driver_read(&d, slot);
+            }
+            driver_answer(&d, slot, answer, 100);
+            driver_finish(&d, slot, CAIRN_END_DONE);
+        }
+        uint32_t known = d.slots[0].length, beyond = d.slots[1].length;
+        cairn_decision decision = ask_talk(&d, &next, CAIRN_RESUME_FAST);
+        assert_true(decision.divergence >= known && beyond > known);
+        assert_int_equal(decision.slot, 0);
+        assert_int_equal(decision.source, CAIRN_SOURCE_SLOT);
+        assert_int_equal(decision.resume, known);
+        assert_int_equal(d.slots[1].length, beyond);
+        driver_release(&d);
+    }
+}
+
 /* A state taken in the first request serves after the conversation was extended, displaced and put back. */
 static void states_carry_over_an_extension_and_a_restore(void **state)
 {
@@ -493,6 +532,7 @@ int main(void)
         cmocka_unit_test(edit_by_depth),
         cmocka_unit_test(the_newest_state_before_the_edit_serves),
         cmocka_unit_test(the_longest_resume_wins),
+        cmocka_unit_test(an_exact_prefix_is_preferred_to_a_longer_path),
         cmocka_unit_test(states_carry_over_an_extension_and_a_restore),
         cmocka_unit_test(an_equal_state_is_not_taken_twice),
         cmocka_unit_test(small_budgets_work),

@@ -238,16 +238,46 @@ static void a_distance_at_which_all_part_is_learned(void **state)
     for (int i = 0; i < 60; i++) {
         cairn_divergence_count(counts, CAIRN_CLASS_TOOL, 11, false);
     }
-    assert_true(cairn_divergence_message(counts, CAIRN_CLASS_TOOL, 11, 4) > 0.6);
-    assert_true(cairn_divergence_message(counts, CAIRN_CLASS_TOOL, 13, 4) < 0.3);
+    const cairn_outlook outlook = {.counts = counts};
+    assert_true(cairn_divergence_message(&outlook, CAIRN_CLASS_TOOL, 11, 4) > 0.6);
+    assert_true(cairn_divergence_message(&outlook, CAIRN_CLASS_TOOL, 13, 4) < 0.3);
     /* What is nearer to the end is read again before it gets there. */
-    assert_true(cairn_divergence_lasting(counts, CAIRN_CLASS_TOOL, 3) < 0.1);
-    assert_true(cairn_divergence_lasting(counts, CAIRN_CLASS_TOOL, 11) > 0.6);
-    assert_true(cairn_divergence_unforeseen(counts) < 0.3);
+    assert_true(cairn_divergence_lasting(&outlook, CAIRN_CLASS_TOOL, 3) < 0.1);
+    assert_true(cairn_divergence_lasting(&outlook, CAIRN_CLASS_TOOL, 11) > 0.6);
+    assert_true(cairn_divergence_unforeseen(&outlook) < 0.3);
     for (int i = 0; i < 300; i++) {
         cairn_divergence_count(counts, CAIRN_CLASS_TOOL, 11, true);
     }
-    assert_true(cairn_divergence_unforeseen(counts) == 1);
+    assert_true(cairn_divergence_unforeseen(&outlook) == 1);
+}
+
+/* Half of all conversations go on at their end, the others part at one distance each turn. */
+static void what_a_conversation_did_the_turn_before_is_expected_again(void **state)
+{
+    (void)state;
+    float counts[CAIRN_DIVERGENCE_COUNTS] = {0};
+    const uint8_t nine = cairn_divergence_habit(CAIRN_CLASS_TOOL, 9);
+    for (int i = 0; i < 40; i++) {
+        cairn_divergence_count(counts, CAIRN_CLASS_TOOL, 9, false);
+        cairn_divergence_habit_count(counts, nine, true);
+        cairn_divergence_count(counts, CAIRN_CLASS_TIP, 0, false);
+        cairn_divergence_habit_count(counts, CAIRN_HABIT_TIP, true);
+    }
+    cairn_outlook all = cairn_divergence_outlook(counts, CAIRN_HABIT_NONE);
+    cairn_outlook parts = cairn_divergence_outlook(counts, nine);
+    cairn_outlook goes_on = cairn_divergence_outlook(counts, CAIRN_HABIT_TIP);
+    assert_true(all.weight == 0);
+    assert_true(cairn_divergence_tip(&parts) < 0.05 && cairn_divergence_tip(&goes_on) > 0.95);
+    assert_true(cairn_divergence_message(&parts, CAIRN_CLASS_TOOL, 9, 4) > 0.9);
+    assert_true(cairn_divergence_message(&goes_on, CAIRN_CLASS_TOOL, 9, 4) < 0.05);
+    assert_true(cairn_divergence_unforeseen(&parts) < cairn_divergence_unforeseen(&all) / 8);
+    /* What is nearer to the end is read again each turn, unless the conversation goes on at its end. */
+    assert_true(cairn_divergence_lasting(&parts, CAIRN_CLASS_TOOL, 5) < 0.05);
+    for (int i = 0; i < 200; i++) { /* habits that don't last say nothing */
+        cairn_divergence_habit_count(counts, nine, false);
+    }
+    assert_true(cairn_divergence_outlook(counts, nine).weight == 0);
+    assert_int_equal(cairn_divergence_habit(CAIRN_CLASS_TOOL, CAIRN_DISTANCES_EXACT), CAIRN_HABIT_NONE);
 }
 
 static void superseded_paths_are_worth_what_they_proved(void **state)
@@ -265,6 +295,41 @@ static void superseded_paths_are_worth_what_they_proved(void **state)
         cairn_divergence_turn(counts, CAIRN_TURNS_SUPERSEDED, false);
     }
     assert_true(cairn_divergence_goes_on(counts, CAIRN_TURNS_SUPERSEDED) < 0.3);
+}
+
+/*
+ * An agent that keeps its last five observations whole: each request parts from the one before where the first that was kept
+ * stands, five rounds back. Once that is known, one state there and one before the opener serve, and no more are taken.
+ */
+static void a_conversation_that_parts_alike_each_turn_needs_two_states_a_request(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 110, KNOWN = 60 };
+    driver d;
+    start(&d, 5e6, 20000000);
+    talk t = {0};
+    talk_add(&t, CAIRN_ROLE_SYSTEM, 1, 600);
+    talk_add(&t, CAIRN_ROLE_USER, 2, 3000);
+    uint32_t taken = 0;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        cairn_token answer[60];
+        talk_words(1000 + round, answer, 60);
+        talk_render(&t, CAIRN_RESUME_FAST, &p);
+        cairn_decision decision = driver_ask(&d, &p.prompt, answer, 60);
+        if (round >= KNOWN) {
+            taken += decision.states_taken;
+            assert_true(decision.resume + 64 >= decision.divergence);
+        }
+        talk_add(&t, CAIRN_ROLE_ASSISTANT, 1000 + round, 60);
+        talk_add(&t, CAIRN_ROLE_TOOL, 2000 + round, 300 + round % 7 * 100);
+        uint32_t gone = round - 1; /* of rounds 1 to round - 5 the answers are left */
+        if (round >= 6) {
+            memmove(t.messages + gone, t.messages + gone + 1, (t.count - gone - 1) * sizeof t.messages[0]);
+            t.count--;
+        }
+    }
+    assert_true(taken <= 2 * (ROUNDS - KNOWN));
+    driver_release(&d);
 }
 
 /* --- costs ----------------------------------------------------------------------------------------------------- */
@@ -340,7 +405,9 @@ int main(void)
         cmocka_unit_test(signposts_are_found_where_their_text_ends),
         cmocka_unit_test(a_signpost_is_worth_what_it_proved),
         cmocka_unit_test(a_distance_at_which_all_part_is_learned),
+        cmocka_unit_test(what_a_conversation_did_the_turn_before_is_expected_again),
         cmocka_unit_test(superseded_paths_are_worth_what_they_proved),
+        cmocka_unit_test(a_conversation_that_parts_alike_each_turn_needs_two_states_a_request),
         cmocka_unit_test(what_a_call_costs_is_told_from_batches_of_different_length),
         cmocka_unit_test(a_pause_of_all_traffic_ages_nothing),
     };
