@@ -2,12 +2,10 @@
  * adopt - see adopt.h.
  */
 #include "core/adopt.h"
-#include "core/drop.h"
 
+#include "core/drop.h"
 #include "core/eviction.h"
 #include "core/plan.h"
-
-enum { SPARE = 8, LEAVES_MAX = 4096 };
 
 static cairn_status check_event(const cairn_core *core, const cairn_event *event, cairn_error *reterr)
 {
@@ -28,24 +26,6 @@ static cairn_status check_event(const cairn_core *core, const cairn_event *event
                 : cairn_error_set(reterr, CAIRN_INVALID, "core/adopt", "no prompt, or ranges that can't be");
 }
 
-/* Room for nodes and what hangs on them, at the cost of the oldest path ends. */
-static bool index_room(cairn_core *core, uint32_t count)
-{
-    cairn_tree *tree = &core->tree;
-    for (uint32_t i = 0; i < LEAVES_MAX; i++) {
-        if (cairn_pool_reserve(&tree->nodes, SPARE) && cairn_pool_reserve(&tree->marks, SPARE + count) &&
-            cairn_pool_reserve(&tree->covers, SPARE + 2 * count) &&
-            cairn_pool_reserve(&tree->states, SPARE) && cairn_pool_reserve(&tree->segments, SPARE + count) &&
-            cairn_pool_reserve(&tree->buffers, SPARE)) {
-            return true;
-        }
-        if (!cairn_evict_leaf(core)) {
-            return false;
-        }
-    }
-    return false;
-}
-
 /* Bring the path of tokens [0, end) into the tree, held by the visitor's cursor. */
 static bool path_visit(cairn_core *core, const cairn_prompt *prompt, uint32_t space, uint32_t end)
 {
@@ -55,7 +35,7 @@ static bool path_visit(cairn_core *core, const cairn_prompt *prompt, uint32_t sp
     uint32_t root = cairn_space_at(tree, space)->root;
     uint32_t known = cairn_tree_match(tree, root, prompt->tokens, end, &node);
     cairn_tree_cursor_set(tree, visitor, known > 0 ? node : root, known);
-    for (uint32_t i = 0; i < LEAVES_MAX; i++) {
+    for (uint32_t i = 0; i < CAIRN_EVICT_TRIES; i++) {
         uint32_t at = tree->cursors[visitor].position;
         if (at == end ||
             cairn_tree_extend(tree, visitor, prompt->tokens + at, end - at, end - at) == CAIRN_OK) {
@@ -68,26 +48,18 @@ static bool path_visit(cairn_core *core, const cairn_prompt *prompt, uint32_t sp
     return false;
 }
 
-/* The edge of the path to `node` that `position` belongs to. */
-static uint32_t node_of(const cairn_core *core, uint32_t node, uint32_t position)
-{
-    while (cairn_node_at(&core->tree, node)->begin >= position &&
-           cairn_node_at(&core->tree, node)->parent != CAIRN_NONE) {
-        node = cairn_node_at(&core->tree, node)->parent;
-    }
-    return node;
-}
-
 static bool has_state(const cairn_core *core, uint32_t tip, uint32_t position)
 {
-    uint32_t mark = cairn_tree_mark((cairn_tree *)&core->tree, node_of(core, tip, position), position, false);
+    uint32_t mark = cairn_tree_mark((cairn_tree *)&core->tree, cairn_tree_edge(&core->tree, tip, position),
+                                    position, false);
     return mark != CAIRN_NONE && cairn_mark_at(&core->tree, mark)->state != CAIRN_NONE;
 }
 
 /* Are rows [0, end) of the path stored, being written, or live somewhere? */
 static bool rows_whole(const cairn_core *core, uint32_t tip, uint32_t end)
 {
-    for (uint32_t n = node_of(core, tip, end); n != CAIRN_NONE; n = cairn_node_at(&core->tree, n)->parent) {
+    for (uint32_t n = cairn_tree_edge(&core->tree, tip, end); n != CAIRN_NONE;
+         n = cairn_node_at(&core->tree, n)->parent) {
         uint32_t begin = cairn_node_at(&core->tree, n)->begin;
         if (cairn_tree_missing(&core->tree, n, begin, end) != end) {
             return false;
@@ -112,8 +84,8 @@ static bool emit_fetch(cairn_core *core, uint32_t index, const cairn_adopt *item
 static bool adopt_rows(cairn_core *core, uint32_t tip, const cairn_adopt *item, uint32_t index)
 {
     cairn_tree *tree = &core->tree;
-    uint32_t segment =
-        cairn_tree_segment_add(tree, node_of(core, tip, item->end), item->begin, item->end, false);
+    uint32_t segment = cairn_tree_segment_add(tree, cairn_tree_edge(&core->tree, tip, item->end), item->begin,
+                                              item->end, false);
     if (segment == CAIRN_NONE) {
         return false;
     }
@@ -158,7 +130,7 @@ static bool adopt_state(cairn_core *core, uint32_t tip, const cairn_adopt *item,
     if (!rows_whole(core, tip, item->end) || !cairn_ledger_reserve(&core->ledger, item->bytes)) {
         return false;
     }
-    uint32_t node = node_of(core, tip, item->end);
+    uint32_t node = cairn_tree_edge(&core->tree, tip, item->end);
     uint32_t state = cairn_tree_state_add(tree, node, item->end);
     if (state == CAIRN_NONE) {
         cairn_ledger_unreserve(&core->ledger, item->bytes);
@@ -187,7 +159,7 @@ static bool adopt_state(cairn_core *core, uint32_t tip, const cairn_adopt *item,
 /* The state would be wanted and there is no room for it: remembered, as the reason of a shorter resume. */
 static void leave_tomb(cairn_core *core, uint32_t tip, uint32_t position, uint64_t bytes)
 {
-    uint32_t mark = cairn_tree_mark(&core->tree, node_of(core, tip, position), position, true);
+    uint32_t mark = cairn_tree_mark(&core->tree, cairn_tree_edge(&core->tree, tip, position), position, true);
     if (mark != CAIRN_NONE && cairn_mark_at(&core->tree, mark)->state == CAIRN_NONE) {
         cairn_mark_at(&core->tree, mark)->tomb = CAIRN_REASON_NO_ROOM;
         cairn_mark_at(&core->tree, mark)->tomb_bytes = bytes;
@@ -228,7 +200,7 @@ cairn_status cairn_adopt_all(cairn_core *core, const cairn_event *event, cairn_e
         return status;
     }
     cairn_drop_doomed(core);
-    uint32_t space = index_room(core, event->count)
+    uint32_t space = cairn_evict_index_ready(core, event->count)
                          ? cairn_tree_space(&core->tree, &event->prompt->space, true)
                          : CAIRN_NONE;
     if (space == CAIRN_NONE) {

@@ -3,7 +3,6 @@
  * anything, then calls the rooms. Probing, walking and verifying are in core_look.c.
  */
 #include "core/core.h"
-#include "core/counts.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/hash.h"
 #include "core/adopt.h"
 #include "core/boundary.h"
+#include "core/counts.h"
 #include "core/divergence.h"
 #include "core/drop.h"
 #include "core/eviction.h"

@@ -52,7 +52,8 @@ cairn_status cairn_core_probe(cairn_core *core, const cairn_prompt *prompt, uint
         core->lookup.common[0] = common;
     }
     if (found) {
-        cairn_resume_explain(core, prompt, &choice, NULL, NULL, ret_decision);
+        *ret_decision = (cairn_decision){0};
+        cairn_resume_explain(core, prompt, &choice, NULL, ret_decision);
     }
     core->now_ns = before_ns;
     return found ? CAIRN_OK : cairn_error_set(reterr, CAIRN_NOMEM, "core/probe", NULL);

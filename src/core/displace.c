@@ -23,10 +23,7 @@ uint32_t cairn_displace_segment(cairn_core *core, cairn_request *request, uint32
         cairn_ledger_buffer_release(&core->ledger);
         return CAIRN_NONE;
     }
-    uint32_t node = tree->cursors[slot].node;
-    while (cairn_node_at(tree, node)->begin >= end) {
-        node = cairn_node_at(tree, node)->parent;
-    }
+    uint32_t node = cairn_tree_edge(tree, tree->cursors[slot].node, end);
     uint32_t index = cairn_tree_segment_add(tree, node, begin, end, clip);
     cairn_segment *item = index != CAIRN_NONE ? cairn_segment_at(tree, index) : NULL;
     bool fine = item != NULL && cairn_lineage_copy(&item->lineage, tree->mem, tree->ledger,

@@ -433,3 +433,23 @@ bool cairn_evict_leaf(cairn_core *core)
     }
     return false;
 }
+
+bool cairn_evict_index_ready(cairn_core *core, uint32_t more)
+{
+    enum { SPARE = 4 };
+    cairn_tree *tree = &core->tree;
+    for (uint32_t tries = 0; tries < CAIRN_EVICT_TRIES; tries++) {
+        if (cairn_pool_reserve(&tree->nodes, SPARE + more) &&
+            cairn_pool_reserve(&tree->marks, SPARE + more) &&
+            cairn_pool_reserve(&tree->covers, SPARE + 2 * more) &&
+            cairn_pool_reserve(&tree->states, SPARE + more) &&
+            cairn_pool_reserve(&tree->segments, SPARE + more) &&
+            cairn_pool_reserve(&tree->buffers, SPARE + more)) {
+            return true;
+        }
+        if (!cairn_evict_leaf(core)) {
+            return false;
+        }
+    }
+    return false;
+}

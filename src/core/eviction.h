@@ -30,4 +30,16 @@ void cairn_evict_over(cairn_core *core);
 /* Make room in the index: drop the least recently used path ends. False: nothing can go. */
 bool cairn_evict_leaf(cairn_core *core);
 
+/* How often room in the index is made for one step before it is given up. */
+enum { CAIRN_EVICT_TRIES = 4096 };
+
+/*
+ * Have free items in every pool, at the cost of path ends, so that what follows needs no room in the middle.
+ *
+ *   more  [in]  blobs that are to be hung up beside the usual few
+ *
+ * After    false: no room; nothing more can be known
+ */
+bool cairn_evict_index_ready(cairn_core *core, uint32_t more);
+
 #endif

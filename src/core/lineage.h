@@ -44,7 +44,7 @@ CAIRN_MUST_CHECK bool cairn_lineage_add(cairn_lineage *list, const cairn_mem *me
 /* Keep the runs of rows [0, end). */
 void cairn_lineage_trim(cairn_lineage *list, uint32_t end);
 
-/* Append the runs of rows [begin, end) of `from`, whose first row is `from_begin`. */
+/* Append the runs of rows [begin, end) of `from`, which has them. False: no room. */
 CAIRN_MUST_CHECK bool cairn_lineage_copy(cairn_lineage *list, const cairn_mem *mem, cairn_ledger *ledger,
                                          const cairn_lineage *from, uint32_t begin, uint32_t end);
 

@@ -3,6 +3,8 @@
  */
 #include "core/lookup.h"
 
+#include <string.h>
+
 #include "core/boundary.h"
 
 /* Make room for one more item of an array that the lookup reuses. */
@@ -86,6 +88,13 @@ const cairn_run *cairn_lookup_canon(const cairn_lookup *look, uint32_t position)
         }
     }
     return low < look->count_canon ? &look->canon[low] : NULL;
+}
+
+uint32_t cairn_lookup_canon_before(const cairn_lookup *look, uint32_t position)
+{
+    const cairn_run *after = cairn_lookup_canon(look, position + 1);
+    uint32_t count = after != NULL ? (uint32_t)(after - look->canon) : look->count_canon;
+    return count > 0 ? look->canon[count - 1].cut : 0;
 }
 
 uint32_t cairn_lookup_canonical(const cairn_lookup *look, const cairn_lineage *lineage, uint32_t begin,
@@ -267,10 +276,9 @@ static void note_pending(cairn_core *core, const cairn_prompt *prompt, const cai
         while (same < count && other->prompt->tokens[same] == prompt->tokens[same]) {
             same++;
         }
-        bool shared = true; /* the part before is known to this one; is it the other's, too? */
-        for (uint32_t j = 0; shared && j < look->divergence && j < count; j++) {
-            shared = other->prompt->tokens[j] == prompt->tokens[j];
-        }
+        /* The part before is known to this one; is it the other's, too? */
+        bool shared = memcmp(other->prompt->tokens, prompt->tokens,
+                             (size_t)look->divergence * sizeof *prompt->tokens) == 0;
         if (shared && same > look->pending) {
             look->pending = same;
         }

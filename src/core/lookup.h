@@ -31,6 +31,9 @@ uint32_t cairn_lookup_node(const cairn_core *core, uint32_t position);
 /* First canonical cut at or past `position`; NULL: past what was collected (exact mode). */
 const cairn_run *cairn_lookup_canon(const cairn_lookup *look, uint32_t position);
 
+/* The last canonical cut at or before `position`, as far as they were collected; 0: none. */
+uint32_t cairn_lookup_canon_before(const cairn_lookup *look, uint32_t position);
+
 /* How far, from `begin` up to `end`, were rows of this lineage made by the prompt's own canonical batches? */
 uint32_t cairn_lookup_canonical(const cairn_lookup *look, const cairn_lineage *lineage, uint32_t begin,
                                 uint32_t end);

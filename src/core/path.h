@@ -191,6 +191,9 @@ uint32_t cairn_tree_child(const cairn_tree *tree, uint32_t node, cairn_token tok
 /* The edge's tokens: cairn_token[end - begin], borrowed until the tree changes. */
 const cairn_token *cairn_tree_tokens(const cairn_tree *tree, const cairn_node *node);
 
+/* The edge that `position` belongs to on the path that ends in `node`. */
+uint32_t cairn_tree_edge(const cairn_tree *tree, uint32_t node, uint32_t position);
+
 /* How far do the paths of this match and of the slot's cursor run together? 0 when in other namespaces. */
 uint32_t cairn_tree_common(const cairn_tree *tree, uint32_t slot, uint32_t node, uint32_t position);
 

@@ -49,6 +49,14 @@ bool cairn_tree_live(const cairn_tree *tree, uint32_t node, uint32_t position)
     return here < item->count_cursors;
 }
 
+uint32_t cairn_tree_edge(const cairn_tree *tree, uint32_t node, uint32_t position)
+{
+    while (cairn_node_at(tree, node)->begin >= position && cairn_node_at(tree, node)->parent != CAIRN_NONE) {
+        node = cairn_node_at(tree, node)->parent;
+    }
+    return node;
+}
+
 uint32_t cairn_tree_common(const cairn_tree *tree, uint32_t slot, uint32_t node, uint32_t position)
 {
     const cairn_cursor *cursor = &tree->cursors[slot];

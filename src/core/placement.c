@@ -12,6 +12,7 @@
 #include "core/divergence.h"
 #include "core/drop.h"
 #include "core/eviction.h"
+#include "core/lookup.h"
 #include "core/plan.h"
 
 /* Cuts nearer than this to one before are not worth a batch. */
@@ -41,16 +42,6 @@ static uint32_t tail_of(const cairn_prompt *prompt)
     return prompt->count > NEAR ? prompt->count - 4 : 0;
 }
 
-/* The last canonical cut before the divergence: where exact mode comes nearest to it. */
-static uint32_t last_canon(const cairn_lookup *look)
-{
-    uint32_t place = 0;
-    for (uint32_t i = 0; i < look->count_canon && look->canon[i].cut <= look->limit; i++) {
-        place = look->canon[i].cut;
-    }
-    return place;
-}
-
 void cairn_placement_prepare(cairn_core *core, cairn_request *request)
 {
     const cairn_prompt *prompt = request->prompt;
@@ -63,7 +54,9 @@ void cairn_placement_prepare(cairn_core *core, cairn_request *request)
         const cairn_node *node = cairn_node_at(&core->tree, look->node);
         bool goes_on = look->divergence < node->end || node->child_first != CAIRN_NONE;
         bool repeat = look->divergence >= prompt->count - 1;
-        uint32_t place = prompt->mode == CAIRN_RESUME_EXACT ? last_canon(look) : look->limit;
+        /* Exact mode comes nearest to the divergence at the last canonical cut before it. */
+        uint32_t place =
+            prompt->mode == CAIRN_RESUME_EXACT ? cairn_lookup_canon_before(look, look->limit) : look->limit;
         request->branch = goes_on || repeat ? place : 0;
     }
     if (prompt->mode == CAIRN_RESUME_EXACT) {

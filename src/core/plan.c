@@ -96,11 +96,7 @@ void cairn_plan_slot_cut(cairn_core *core, uint32_t slot, uint32_t length, cairn
     if (old.node == CAIRN_NONE || length >= old.position) {
         return;
     }
-    uint32_t node = old.node;
-    while (cairn_node_at(tree, node)->begin >= length && cairn_node_at(tree, node)->parent != CAIRN_NONE) {
-        node = cairn_node_at(tree, node)->parent;
-    }
-    cairn_tree_cursor_set(tree, slot, node, length);
+    cairn_tree_cursor_set(tree, slot, cairn_tree_edge(tree, old.node, length), length);
     cairn_lineage_trim(&core->slots[slot].lineage, length);
     cairn_drop_stranded(core, old.node, length, old.position, tomb);
     cairn_value_dirty(core, old.node);

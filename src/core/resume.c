@@ -119,11 +119,7 @@ static void try_rows(const trial *t, cairn_choice *best)
     for (unsigned i = 0; i < 2; i++) {
         uint32_t end = ends[i];
         if (t->prompt->mode == CAIRN_RESUME_EXACT) {
-            uint32_t floor = 0;
-            for (uint32_t j = 0; j < look->count_canon && look->canon[j].cut <= end; j++) {
-                floor = look->canon[j].cut;
-            }
-            end = floor;
+            end = cairn_lookup_canon_before(look, end);
         }
         uint32_t kept = keep < end ? keep : end;
         uint32_t given = 0;
@@ -256,10 +252,7 @@ static void explain_reason(const cairn_core *core, const cairn_prompt *prompt, c
         return;
     }
     if (prompt->mode == CAIRN_RESUME_EXACT) { /* no cache could do better than the last canonical cut */
-        best_position = 0;
-        for (uint32_t i = 0; i < look->count_canon && look->canon[i].cut <= look->limit; i++) {
-            best_position = look->canon[i].cut;
-        }
+        best_position = cairn_lookup_canon_before(look, look->limit);
     }
     if (choice->resume >= best_position) {
         d->reason = CAIRN_REASON_NONE;
@@ -291,11 +284,13 @@ static void explain_reason(const cairn_core *core, const cairn_prompt *prompt, c
 }
 
 void cairn_resume_explain(const cairn_core *core, const cairn_prompt *prompt, const cairn_choice *choice,
-                          const cairn_request *request, const uint32_t *floors, cairn_decision *ret_decision)
+                          const uint32_t *floors, cairn_decision *decision)
 {
     const cairn_lookup *look = &core->lookup;
-    cairn_decision d = {.slot = choice->slot, .prompt_tokens = prompt->count};
-    (void)request;
+    cairn_decision d = {.slot = choice->slot,
+                        .prompt_tokens = prompt->count,
+                        .states_taken = decision->states_taken,
+                        .states_skipped = decision->states_skipped};
     d.divergence = look->divergence;
     d.least = prompt->count > look->divergence ? prompt->count - look->divergence : 1;
     d.resume = choice->resume;
@@ -311,5 +306,5 @@ void cairn_resume_explain(const cairn_core *core, const cairn_prompt *prompt, co
     d.divergence_message = message.message;
     d.divergence_role = message.role;
     explain_reason(core, prompt, choice, floors, &d);
-    *ret_decision = d;
+    *decision = d;
 }

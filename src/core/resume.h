@@ -30,8 +30,8 @@
 bool cairn_resume_choose(const cairn_core *core, const cairn_prompt *prompt, uint32_t slot,
                          const uint32_t *floors, cairn_choice *ret_choice);
 
-/* Fill in the decision's numbers and its reason. */
+/* Fill in the decision's numbers and its reason; what it says of states that were taken stays. */
 void cairn_resume_explain(const cairn_core *core, const cairn_prompt *prompt, const cairn_choice *choice,
-                          const cairn_request *request, const uint32_t *floors, cairn_decision *ret_decision);
+                          const uint32_t *floors, cairn_decision *decision);
 
 #endif

@@ -18,9 +18,6 @@ void cairn_step_start_list(cairn_core *core);
 /* The list becomes the request's own, so that later reports can name its items by index. */
 cairn_status cairn_step_keep_list(cairn_core *core, cairn_request *request);
 
-/* Free items in every pool, so that what follows needs no room in the middle. False: no more knowledge. */
-bool cairn_step_index_ready(cairn_core *core);
-
 /* Look up, choose, explain, list. For the request itself and again after failures. */
 void cairn_step_plan(cairn_core *core, cairn_request *request, uint32_t slot, const uint32_t *floors);
 

@@ -16,24 +16,6 @@
 
 /* --- pieces of steps ------------------------------------------------------------------------------------------ */
 
-/* Free items in every pool, so that what follows needs no room in the middle. False: no more knowledge. */
-bool cairn_step_index_ready(cairn_core *core)
-{
-    enum { SPARE = 4 };
-    cairn_tree *tree = &core->tree;
-    for (uint32_t tries = 0; tries < 4096; tries++) {
-        if (cairn_pool_reserve(&tree->nodes, SPARE) && cairn_pool_reserve(&tree->marks, SPARE) &&
-            cairn_pool_reserve(&tree->covers, SPARE) && cairn_pool_reserve(&tree->states, SPARE) &&
-            cairn_pool_reserve(&tree->segments, SPARE) && cairn_pool_reserve(&tree->buffers, SPARE)) {
-            return true;
-        }
-        if (!cairn_evict_leaf(core)) {
-            return false;
-        }
-    }
-    return false;
-}
-
 /* Keep a part of the index free, so that saving and taking have room for their items. */
 static void index_clear(cairn_core *core)
 {
@@ -55,8 +37,8 @@ static void commit(cairn_core *core, cairn_request *request, uint32_t slot, cons
         item->state_set = false;
         return;
     }
-    bool fine = cairn_step_index_ready(core);
-    for (uint32_t tries = 0; fine && tries < 4096; tries++) {
+    bool fine = cairn_evict_index_ready(core, 0);
+    for (uint32_t tries = 0; fine && tries < CAIRN_EVICT_TRIES; tries++) {
         uint32_t done = count - (end - cursor->position);
         if (cairn_tree_extend(&core->tree, slot, tokens + done, count - done,
                               capacity > done ? capacity - done : 0) == CAIRN_OK) {
@@ -169,14 +151,10 @@ void cairn_step_plan(cairn_core *core, cairn_request *request, uint32_t slot, co
         (void)cairn_resume_choose(core, prompt, slot, floors, &choice);
     }
     request->id = id;
-    uint32_t taken = request->decision.states_taken;
-    uint32_t skipped = request->decision.states_skipped;
-    cairn_resume_explain(core, prompt, &choice, request, floors, &request->decision);
+    cairn_resume_explain(core, prompt, &choice, floors, &request->decision);
     if (request->avoid_reason != CAIRN_REASON_NONE && request->decision.reason == CAIRN_REASON_NEVER_TAKEN) {
         request->decision.reason = request->avoid_reason;
     }
-    request->decision.states_taken = taken;
-    request->decision.states_skipped = skipped;
     request->boundary = 0;
     request->floor =
         floors != NULL && core->options.trim == CAIRN_TRIM_WINDOW ? floors[choice.slot] : UINT32_MAX;
@@ -233,7 +211,7 @@ cairn_status cairn_on_request(cairn_core *core, const cairn_event *event, cairn_
     }
     cairn_step_start_list(core);
     index_clear(core);
-    bool keep = !prompt->no_store && prompt->mode != CAIRN_RESUME_OFF && cairn_step_index_ready(core);
+    bool keep = !prompt->no_store && prompt->mode != CAIRN_RESUME_OFF && cairn_evict_index_ready(core, 0);
     uint32_t space = cairn_tree_space(&core->tree, &prompt->space, keep);
     if (keep && space == CAIRN_NONE) {
         keep = false;
@@ -242,11 +220,10 @@ cairn_status cairn_on_request(cairn_core *core, const cairn_event *event, cairn_
         cairn_learning_recall(core, space);
     }
     cairn_choice choice = {.slot = CAIRN_NONE, .state = CAIRN_NONE};
-    bool found = cairn_lookup_fill(core, prompt, NULL);
+    (void)cairn_lookup_fill(core, prompt, NULL); /* no memory: nothing is known, and all of it is read */
     if (!cairn_resume_choose(core, prompt, event->slot, event->trim_floors, &choice)) {
         return cairn_error_set(reterr, CAIRN_BUSY, "core/request", "no idle slot");
     }
-    (void)found;
     cairn_request *request = &core->requests[choice.slot];
     cairn_action *list = request->list;
     uint32_t room_list = request->room_list;
