@@ -330,17 +330,17 @@ static void print_plan(const cairn_serve_settings *s, const parts *p)
                                 bodies_bytes + answers_bytes + CAIRN_SERVE_REPLIES_BYTES_MAX,
                             sum);
     printf("model     %s\n", cairn_llama_describe(&p->engine.vocab, about, sizeof about));
-    char devices[200];
-    printf("engine    %s, on %s\n", info->build,
-           cairn_llama_devices((int)s->gpu_layers, devices, sizeof devices));
-    printf("context   %u tokens in each of %u slot%s\n", info->slot_tokens_max, info->slots,
-           info->slots == 1 ? "" : "s");
+    printf("engine    %s\n", info->build);
+    char tokens[CAIRN_UNITS_TEXT];
+    cairn_units_print_count(info->slot_tokens_max, tokens);
+    printf("context   %s tokens", tokens);
     if (info->slots > 1)
-        printf("slots     %s\n", cairn_engine_sharing(p->engine.engine));
-    printf("memory    weights %s, slots %s (K/V %s, %s %s, buffers %s), cache up to %s, bodies up to %s, "
-           "answers up to %s, responses up to %s: %s at most\n",
-           weights, slots, rows, info->trim == CAIRN_TRIM_WINDOW ? "windows" : "recurrent cells", cells,
-           buffers, cache, bodies, answers, replies, sum);
+        printf(" in each of %u slots\nslots     %s", info->slots, cairn_engine_sharing(p->engine.engine));
+    printf("\n");
+    printf("memory    at most %s: weights %s, slots %s, cache %s, bodies %s, answers %s, responses %s\n", sum,
+           weights, slots, cache, bodies, answers, replies);
+    printf("          of the slots: K/V %s, %s %s, buffers %s\n", rows,
+           info->trim == CAIRN_TRIM_WINDOW ? "windows" : "recurrent cells", cells, buffers);
     char disk[CAIRN_DISK_PLAN_DIR];
     printf("disk      %s\n", cairn_disk_plan_text(&p->disk, disk, sizeof disk));
     printf("shared    %s\n", cairn_shared_plan_text(&p->shared, disk, sizeof disk));

@@ -200,7 +200,7 @@ static cairn_status secret_make(const char *dir, const char *path, uint8_t secre
         struct timespec tick = {.tv_nsec = 10000000L};
         (void)nanosleep(&tick, NULL);
     }
-    if (status != CAIRN_BUSY) /* where nothing can be locked, too: who comes second reads what the first wrote */
+    if (status != CAIRN_BUSY) /* also where nothing can be locked: the second reads what the first wrote */
         status = secret_load(path, secret, reterr);
     if (status == CAIRN_NOTFOUND) {
         status = getrandom(secret, CAIRN_DISK_PLAN_KEY, 0) == CAIRN_DISK_PLAN_KEY
@@ -245,7 +245,7 @@ const char *cairn_disk_plan_text(const cairn_disk_plan *plan, char *text, size_t
         return "off";
     cairn_units_print_bytes(plan->bytes_max, size);
     cairn_units_print_bytes(plan->daily_bytes, daily);
-    (void)snprintf(text, room, "%.3000s, up to %s, %s a day%s", plan->dir, size, daily,
+    (void)snprintf(text, room, "%.3000s, up to %s, at most %s written a day%s", plan->dir, size, daily,
                    plan->encrypted ? ", encrypted" : "");
     return text;
 }

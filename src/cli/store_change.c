@@ -325,8 +325,8 @@ int cairn_store_rm(const cairn_store_list *list, const cairn_store_ask *ask)
 {
     bool by_space = ask->space_hex[0] != '\0';
     if ((ask->count_names > 0) + by_space + ask->all != 1) {
-        return cairn_term_usage("store",
-                                "rm: say what to remove: names, --namespace, --salt, --api-key-file or --all");
+        return cairn_term_usage(
+            "store", "rm: say what to remove: names, --namespace, --salt, --api-key-file or --all");
     }
     removal r = {.list = list, .ask = ask, .names = json_array()};
     for (size_t k = 0; k < ask->count_names; k++) {

@@ -85,7 +85,7 @@ test('options come from the environment, and the command line wins', async () =>
         assert.equal((await server.get('/props')).json.default_generation_settings.n_ctx, 1024);
         assert.equal((await server.get('/v1/models')).json.data[0].id, 'from-env');
         assert.equal((await server.get('/cairn/cache')).json.bytes.limit, 64 << 20);
-        assert.match(server.started(), /memory .*cache up to 64 MiB/);
+        assert.match(server.started(), /memory +at most .*, cache 64 MiB,/);
     } finally {
         await server.stop();
     }

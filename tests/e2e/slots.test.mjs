@@ -192,7 +192,7 @@ test('what does not fit is refused before loading, and a prompt beyond a slot wi
     assert.match(err, /64 slots of 16000000 tokens need \d+ MiB \(weights \d+, K\/V and states \d+, computing \d+\); there is room for \d+ MiB/);
     const server = await Server.start(['--slots', '2', '-c', '512', '--flash-attn', 'off', '--swa-full']);
     try {
-        assert.match(server.started(), /memory +weights .*K\/V .*recurrent cells .*buffers .*cache up to/);
+        assert.match(server.started(), /memory +at most .*: weights .*cache .*\n +of the slots: K\/V .*recurrent cells .*buffers /);
         const answer = await server.chat([{ role: 'user', content: prose(6, 900) }]);
         assert.equal(answer.status, 400);
         assert.match(answer.json.error.message, /\d{3,}.*512|512.*\d{3,}/);
