@@ -210,7 +210,8 @@ static void print_help_lines(const char *help, int indent)
 void cairn_options_help(const cairn_option_set *set)
 {
     enum { INDENT = 30 };
-    printf("usage: %s\n\n%s\n", set->usage, set->about);
+    bool headed = set->count > 0 && set->options[0].kind == CAIRN_OPTION_HEAD; /* begins with an empty line */
+    printf("usage: %s\n\n%s\n%s", set->usage, set->about, headed ? "" : "\n");
     for (size_t i = 0; i < set->count; i++) {
         const cairn_option *o = &set->options[i];
         if (o->kind == CAIRN_OPTION_HEAD) {
