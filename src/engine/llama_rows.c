@@ -88,7 +88,9 @@ cairn_status cairn_llama_rows_export(llama_engine *e, llama_slot *slot, uint32_t
     }
     cairn_status status = scratch_mark(e, slot, begin, end, reterr);
     if (status == CAIRN_OK) {
-        size_t full = full_size(slot), tail = loose_tail(e, slot);
+        /* A window part has no fixed size. Without one the size is known, and libllama would walk over all cells for it. */
+        bool fixed = e->split != LLAMA_SPLIT_WINDOW;
+        size_t full = fixed ? (size_t)need.bytes : full_size(slot), tail = loose_tail(e, slot);
         if (full - tail != need.bytes || full > out_size)
             status = cairn_error_set(reterr, CAIRN_ENGINE, where,
                                      "rows [%u, %u) have %zu bytes where %llu were expected", begin, end,
@@ -102,9 +104,9 @@ cairn_status cairn_llama_rows_export(llama_engine *e, llama_slot *slot, uint32_t
     return status;
 }
 
-/* Read the bytes into scratch. Windows: the "no cells" part is put behind them first. */
-static cairn_status scratch_read(llama_engine *e, llama_slot *slot, const uint8_t *bytes, uint64_t size,
-                                 cairn_error *reterr)
+/* Read the bytes into a sequence, in place of what it has. Windows: the "no cells" part is put behind them first. */
+static cairn_status rows_read(llama_engine *e, llama_slot *slot, llama_seq_id seq, const uint8_t *bytes,
+                              uint64_t size, cairn_error *reterr)
 {
     const char *where = "engine/rows: import";
     uint8_t *joined = NULL;
@@ -119,11 +121,32 @@ static cairn_status scratch_read(llama_engine *e, llama_slot *slot, const uint8_
                (size_t)(e->hollow_bytes - STATE_HEAD_BYTES));
         bytes = joined;
     }
-    size_t taken =
-        llama_state_seq_set_data_ext(slot->context, bytes, (size_t)joined_size, LLAMA_SEQ_SCRATCH, 0);
+    size_t taken = llama_state_seq_set_data_ext(slot->context, bytes, (size_t)joined_size, seq, 0);
     if (joined)
         cairn_mem_release(e->mem, joined, (size_t)joined_size);
     return taken == joined_size ? CAIRN_OK : cairn_llama_refused(reterr, CAIRN_CORRUPT, where);
+}
+
+/* Rows [0, use_end) into live, which has none. */
+static cairn_status read_first(llama_engine *e, llama_slot *slot, uint32_t use_end, const uint8_t *bytes,
+                               uint64_t size, cairn_error *reterr)
+{
+    cairn_status status = rows_read(e, slot, LLAMA_SEQ_LIVE, bytes, size, reterr);
+    if (status == CAIRN_OK && !llama_memory_seq_rm(slot->memory, LLAMA_SEQ_LIVE, (llama_pos)use_end, -1))
+        status = cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/rows: cut off");
+    return status;
+}
+
+/* Rows [begin, use_end) behind those that live has: cells right behind live's are scratch's first, then live's, too. */
+static cairn_status read_behind(llama_engine *e, llama_slot *slot, uint32_t begin, uint32_t use_end,
+                                const uint8_t *bytes, uint64_t size, cairn_error *reterr)
+{
+    cairn_status status = rows_read(e, slot, LLAMA_SEQ_SCRATCH, bytes, size, reterr);
+    if (status == CAIRN_OK)
+        llama_memory_seq_cp(slot->memory, LLAMA_SEQ_SCRATCH, LLAMA_SEQ_LIVE, (llama_pos)begin,
+                            (llama_pos)use_end);
+    scratch_clear(slot);
+    return status;
 }
 
 cairn_status cairn_llama_rows_import(llama_engine *e, llama_slot *slot, uint32_t begin, uint32_t begin_use,
@@ -140,11 +163,8 @@ cairn_status cairn_llama_rows_import(llama_engine *e, llama_slot *slot, uint32_t
     if (status == CAIRN_OK && begin < begin_use &&
         !llama_memory_seq_rm(slot->memory, LLAMA_SEQ_LIVE, (llama_pos)begin, -1))
         status = cairn_llama_refused(reterr, CAIRN_ENGINE, "engine/rows: make room");
-    if (status == CAIRN_OK)
-        status = scratch_read(e, slot, bytes, size, reterr);
-    if (status == CAIRN_OK)
-        llama_memory_seq_cp(slot->memory, LLAMA_SEQ_SCRATCH, LLAMA_SEQ_LIVE, (llama_pos)begin,
-                            (llama_pos)use_end);
-    scratch_clear(slot);
-    return status;
+    if (status != CAIRN_OK)
+        return status;
+    return begin == 0 ? read_first(e, slot, use_end, bytes, size, reterr)
+                      : read_behind(e, slot, begin, use_end, bytes, size, reterr);
 }

@@ -315,7 +315,7 @@ cairn_status cairn_llama_share_unload(llama_engine *e, llama_slot *slot, cairn_e
     if (!slot->staged)
         return CAIRN_OK;
     CAIRN_ASSERT(e->carried == slot);
-    size_t size = llama_state_seq_get_size_ext(e->carrier.context, LLAMA_SEQ_LIVE, 0),
+    size_t size = (size_t)cairn_llama_rows_size(e, 0, e->carried_rows).bytes,
            room = size + e->options.slots * COUNT_BYTES;
     uint8_t *bytes = cairn_mem_alloc(e->mem, room);
     if (!bytes)
