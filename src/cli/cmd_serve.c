@@ -135,6 +135,18 @@ static void check_shared(parts *p)
         cairn_log_error(&p->log, CAIRN_LOG_LEVEL_WARN, "shared", &stats.last_error);
 }
 
+/* A budget that holds no state of this model is no mistake: requests are answered, and it is said once what that means. */
+static void check_room(const cairn_serve_settings *s, parts *p)
+{
+    uint64_t state_bytes = p->engine.engine->info.state_bytes_max;
+    if (s->cache_ram > 0 && s->cache_ram >= state_bytes)
+        return;
+    CAIRN_LOG(&p->log, WARN, "cache",
+              CAIRN_FIELD_STR("message", "--cache-ram holds no state of this model: nothing is cached beyond "
+                                         "what the slots hold"),
+              CAIRN_FIELD_UINT("bytes", s->cache_ram), CAIRN_FIELD_UINT("state_bytes", state_bytes));
+}
+
 static int open_engine(const cairn_serve_settings *s, parts *p)
 {
     static const cairn_llama_flash flash[] = {CAIRN_LLAMA_FLASH_AUTO, CAIRN_LLAMA_FLASH_ON,
@@ -196,6 +208,8 @@ static int open_engine(const cairn_serve_settings *s, parts *p)
                                   "this engine repeats itself only closely, so `exact` is not bit for bit"),
                   CAIRN_FIELD_STR("why", p->engine.refused));
     }
+    if (!cache.off)
+        check_room(s, p);
     return 0;
 }
 

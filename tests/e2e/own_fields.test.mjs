@@ -74,6 +74,34 @@ test('no_store: what is known serves, what is new is not kept, and the answer is
     });
 });
 
+test('a budget of nothing, or of less than a state: requests are answered, nothing is cached, and it is said once', async () => {
+    const asks = [user(words(300, 1)), user(words(300, 2)), user(words(300, 1))];
+    const run = async (ram) => {
+        const answers = [];
+        let said = 0;
+        await withServer(['--cache-ram', ram], async (server) => {
+            for (const ask of asks) {
+                const answer = await server.chat(ask, OFF);
+                assert.equal(answer.status, 200, answer.text);
+                answers.push({ content: answer.json.choices[0].message.content, again: cached(answer) > 100 });
+            }
+            const { held } = (await server.get('/cairn/cache')).json;
+            assert.equal(held.states > 0, ram === '64M', JSON.stringify(held));
+            said = server.lines.filter((line) => /nothing is cached/.test(line.message ?? '')).length;
+        });
+        return { answers, said };
+    };
+    const roomy = await run('64M');
+    assert.equal(roomy.said, 0);
+    assert.ok(roomy.answers[2].again, 'else this test says nothing');
+    for (const ram of ['0', '1', '100K']) {
+        const small = await run(ram);
+        assert.equal(small.said, 1, ram);
+        assert.ok(!small.answers[2].again, ram);
+        assert.deepEqual(small.answers.map((answer) => answer.content), roomy.answers.map((answer) => answer.content), ram);
+    }
+});
+
 test('pin: a pinned system text outlives what would push it out, also when it was known before it was pinned', async () => {
     const system = [{ role: 'system', content: words(600, 5) }];
     const flood = async (server) => {
