@@ -39,7 +39,7 @@ extern "C" {
     X(OFF, "off", "the cache is off for this request")                                           \
     X(KEY, "key", "what is stored was written with another key, or without one")                 \
     X(UNREADABLE, "unreadable", "the nearer state is stored but can't be read")                  \
-    X(LATE, "late", "the shared store did not say in time whether it has a nearer state")
+    X(LATE, "late", "the shared store did not answer in time, or did not bring the nearer state in time")
 
 typedef enum cairn_reason {
 #define CAIRN_REASON_ENUM(name, word, sentence) CAIRN_REASON_##name,

@@ -32,7 +32,9 @@ void cairn_record_decision(cairn_request *request)
         record->reason = CAIRN_REASON_KEY;
     }
     record->reason_position = decision->reason_position;
-    bool unknown = decision->reason == CAIRN_REASON_NEW || decision->reason == CAIRN_REASON_NEVER_TAKEN;
+    /* Here nothing nearer is known; the store that servers share may have had something. */
+    bool unknown = decision->reason == CAIRN_REASON_NEW || decision->reason == CAIRN_REASON_NEVER_TAKEN ||
+                   (decision->reason == CAIRN_REASON_NONE && request->shared_position > decision->resume);
     if (unknown && request->shared_reason != CAIRN_REASON_NONE) {
         record->reason = request->shared_reason;
         record->reason_position = request->shared_position;

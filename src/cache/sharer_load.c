@@ -21,7 +21,9 @@ static cairn_status load_take(cairn_sharer *sharer, sharer_load *load)
     if (fine) {
         cairn_sharer_learn(sharer, load->name);
     }
-    cairn_cache_fetched(sharer->cache, load->blob, status, held);
+    bool late =
+        status == CAIRN_TIMEOUT || status == CAIRN_BUSY; /* nothing is known to be wrong with the blob */
+    cairn_cache_fetched(sharer->cache, load->blob, late ? CAIRN_CANCELLED : status, held);
     cairn_lock(&sharer->lock);
     sharer->stats.fetched += fine ? 1 : 0;
     sharer->stats.fetched_bytes += fine ? load->bytes : 0;

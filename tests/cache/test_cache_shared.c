@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "shared_support.h"
+#include "store/tier_shared_internal.h"
 
 static void conversation_read_on_one_server_is_resumed_on_the_other(void **state)
 {
@@ -294,6 +295,38 @@ static void what_is_read_faster_is_read(void **state)
     pair_close(&p);
 }
 
+/* A narrow line: what was measured with one conversation decides for the next. */
+static void over_a_narrow_line_it_reads(void **state)
+{
+    (void)state;
+    pair p;
+    outcome o;
+    proxy line;
+    pair_open(&p, NULL);
+    p.a.w.replica.state_bytes = p.b.w.replica.state_bytes = 1 << 20;
+    shared_open(&p.a);
+    proxy_start_narrow(&line, p.store.port, 200000);
+    (void)snprintf(p.b.url, sizeof p.b.url, "redis://127.0.0.1:%d", line.port);
+    shared_open(&p.b);
+    cairn_sharer *sharer = p.b.w.cache->sharer;
+    for (uint32_t i = 0; i < 2; i++) {
+        talk_long(&p.t, 1 + 50 * i);
+        turn(&p.a.w, &p.t, CAIRN_RESUME_EXACT, 5, &o);
+        shared_send_all(&p.a);
+        sharer->read_ns_token = 1e5; /* 3,000 tokens in 0.3 s; a state alone takes 5 s on that line */
+        sharer->shared->retry_ns = 0;
+        assert_int_equal(pair_other_asks(&p, &o), CAIRN_SOURCE_NONE);
+        assert_int_equal(o.record.reason, i == 0 ? CAIRN_REASON_LATE : CAIRN_REASON_DEARER);
+        assert_int_equal(shared_stats(&p.b).dearer, i);
+        shared_asks_end(&p.b);
+        talk_release(&p.t);
+    }
+    assert_true(shared_stats(&p.b).bytes_second < 10e6);
+    memset(&p.t, 0, sizeof p.t);
+    pair_close(&p);
+    proxy_end(&line);
+}
+
 /* One tenant is forgotten on one server: on no other server anything of it is found, and another tenant's is. */
 static void forgotten_namespace_is_forgotten_for_all_servers(void **state)
 {
@@ -499,6 +532,7 @@ int main(void)
         cmocka_unit_test(keys_and_sizes_show_no_token),
         cmocka_unit_test(server_that_is_never_idle_shares_all_the_same),
         cmocka_unit_test(what_is_read_faster_is_read),
+        cmocka_unit_test(over_a_narrow_line_it_reads),
         cmocka_unit_test(forgotten_namespace_is_forgotten_for_all_servers),
         cmocka_unit_test(request_that_is_stopped_while_it_waits_leaves_no_trace),
         cmocka_unit_test(blobs_come_side_by_side_over_a_long_line),

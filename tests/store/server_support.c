@@ -474,7 +474,10 @@ static bool link_take(proxy *line, proxy_link *link, bool back)
     }
     item->next = NULL;
     item->count = (size_t)got;
-    item->due_ns = now_ns() + line->delay_ns;
+    uint64_t now = now_ns();
+    line->free_ns = line->free_ns > now ? line->free_ns : now;
+    line->free_ns += line->bytes_second > 0 ? item->count * UINT64_C(1000000000) / line->bytes_second : 0;
+    item->due_ns = line->free_ns + line->delay_ns;
     *(link->last != NULL ? &link->last->next : &link->first) = item;
     link->last = item;
     return link_deliver(line, link);
@@ -519,6 +522,7 @@ static void *proxy_main(void *ctx)
                                   (fds[3 + 2 * i].revents != 0 && !link_take(line, link, true)) ||
                                   !link_deliver(line, link))) {
                 link_close(link);
+                line->free_ns = 0; /* what it had on its way takes nobody's place any more */
             }
         }
         if ((fds[1].revents & POLLIN) != 0) {
@@ -557,6 +561,12 @@ static void line_start(proxy *line)
 void proxy_start(proxy *line, int to_port, uint64_t bytes_max)
 {
     *line = (proxy){.to_port = to_port, .bytes_max = bytes_max};
+    line_start(line);
+}
+
+void proxy_start_narrow(proxy *line, int to_port, uint64_t bytes_second)
+{
+    *line = (proxy){.to_port = to_port, .bytes_max = UINT64_MAX, .bytes_second = bytes_second};
     line_start(line);
 }
 

@@ -90,18 +90,21 @@ typedef struct redis_traffic {
 redis_traffic redis_traffic_get(const server *s);
 
 /*
- * A line to a port of this machine: it may hang up for good when so many bytes have come back over it, and what comes back may be
- * some time on its way, as over a long line: all of it equally late, however much it is.
+ * A line to a port of this machine: it may hang up for good when so many bytes have come back over it; what comes back may be some
+ * time on its way, as over a long line, all of it equally late; and it may be a narrow one.
  */
 typedef struct proxy {
     int port, to_port, listener;
     uint64_t bytes_max, delay_ns;
+    uint64_t bytes_second; /* of all that comes back; 0: as much as there is                                */
+    uint64_t free_ns; /* when what was taken so far has passed                                          */
     atomic_uint_fast64_t passed_bytes;
     pthread_t thread;
     int stop[2]; /* a pipe */
 } proxy;
 void proxy_start(proxy *line, int to_port, uint64_t bytes_max);
 void proxy_start_late(proxy *line, int to_port, uint64_t delay_ns);
+void proxy_start_narrow(proxy *line, int to_port, uint64_t bytes_second);
 void proxy_end(proxy *line);
 
 /* A program on the PATH or in the system's folders; fails the test and names the Debian package when it is missing. */
