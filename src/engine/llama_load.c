@@ -152,24 +152,6 @@ cairn_status cairn_llama_backends_load(cairn_error *reterr)
     return status;
 }
 
-const char *cairn_llama_devices(int gpu_layers, char *text, size_t room_bytes)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; gpu_layers != 0 && i < ggml_backend_dev_count() && used < room_bytes; i++) {
-        ggml_backend_dev_t device = ggml_backend_dev_get(i);
-        enum ggml_backend_dev_type type = ggml_backend_dev_type(device);
-        if (type != GGML_BACKEND_DEVICE_TYPE_GPU && type != GGML_BACKEND_DEVICE_TYPE_IGPU)
-            continue;
-        int n = snprintf(text + used, room_bytes - used, "%s%s (%s)", used > 0 ? ", " : "",
-                         ggml_backend_dev_name(device), ggml_backend_dev_description(device));
-        used += n > 0 ? (size_t)n : 0;
-    }
-    if (used == 0)
-        snprintf(text, room_bytes, "the CPU");
-    return text;
-}
-
 /* --- model files --------------------------------------------------------------------------------------- */
 
 /* What can be said about the file before libllama sees it. */

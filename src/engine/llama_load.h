@@ -44,15 +44,6 @@ CAIRN_MUST_CHECK cairn_status cairn_llama_backends_load(cairn_error *reterr);
 /* "libllama v0.4.0 (npm)". A constant. */
 const char *cairn_llama_build(void);
 
-/*
- * What computes, once the back ends are loaded: "the CPU", or "Vulkan0 (AMD Radeon RX 7900 XTX)", several with commas between.
- *
- *   gpu_layers [in]  as in the options of a model
- *
- * Gives    `text`, cut to the room
- */
-const char *cairn_llama_devices(int gpu_layers, char *text, size_t room_bytes);
-
 typedef struct cairn_llama_model_options {
     const char *path;
     int gpu_layers; /* layers to put on GPUs; negative: all. Without a GPU it means nothing */
