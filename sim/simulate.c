@@ -343,6 +343,8 @@ static cairn_status one(simulate_run *run, cairn_replay_options *options, cairn_
     if (status == CAIRN_OK && run->args.losses > 0) {
         status = cairn_losses_sums(&losses, &run->losses);
     }
+    options->watch = NULL; /* what it watched with is gone */
+    options->watch_ctx = NULL;
     cairn_losses_release(&losses);
     return status;
 }
