@@ -59,7 +59,7 @@ static void take_grammar(cairn_digest_stream *stream, const cairn_sampler_settin
     take_in(stream, kinds, sizeof kinds);
     take_text(stream, prompt->opener);
     for (size_t i = 0; i < prompt->count_triggers; i++) {
-        const int32_t kind = prompt->triggers[i].kind;
+        const int32_t kind = (int32_t)prompt->triggers[i].kind;
         take_in(stream, &kind, sizeof kind);
         take_text(stream, prompt->triggers[i].text);
     }
