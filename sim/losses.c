@@ -55,6 +55,8 @@ void cairn_losses_watch(void *ctx, const cairn_policy_view *view, const cairn_po
     uint32_t place = place_of(losses, view);
     uint32_t before = losses->parted[place]++;
     uint32_t most = cairn_policy_most(view);
+    losses->taken += outcome->snapshots;
+    losses->used += outcome->first_uses;
     if (outcome->reused >= most) {
         return;
     }
@@ -96,5 +98,10 @@ cairn_status cairn_losses_sums(const cairn_losses *losses, cairn_buf *out)
             }
         }
     }
-    return losses->failed ? CAIRN_NOMEM : CAIRN_OK;
+    cairn_status status = CAIRN_OK;
+    if (losses->used > 0) { /* the rule tells */
+        status = cairn_buf_printf(out, "%-17s states %10llu taken, %llu of them used\n", losses->w->name,
+                                  (unsigned long long)losses->taken, (unsigned long long)losses->used);
+    }
+    return losses->failed ? CAIRN_NOMEM : status;
 }

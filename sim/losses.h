@@ -9,6 +9,8 @@
  *   start    no request had parted there, but it is where a message (or the answer, or the tools) begins
  *   again    a request had parted there before
  *
+ * Below them: how many states were taken, and how many of these served a request. What a slot goes on from is neither.
+ *
  * Units    tokens
  * Thread   one
  */
@@ -28,6 +30,7 @@ typedef struct cairn_losses {
     uint32_t least;
     uint64_t tokens[CAIRN_LOSS_CAUSES][CAIRN_LOSS_REASONS];
     uint64_t requests[CAIRN_LOSS_CAUSES][CAIRN_LOSS_REASONS];
+    uint64_t taken, used; /* states                                                                   */
     bool failed; /* no memory for the lines: they are not complete                                    */
 } cairn_losses;
 

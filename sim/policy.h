@@ -44,6 +44,7 @@ typedef struct cairn_policy_outcome {
     uint32_t batches;        /* decodes in which the rest was read                                  */
     uint32_t snapshots;      /* states taken                                                        */
     uint32_t snapshots_late; /* of these, after the first token of the answer                       */
+    uint32_t first_uses;     /* cairn: states put back that had never been; others: 0               */
     uint64_t restored_bytes; /* put back into the engine before reading                             */
     uint64_t saved_bytes;    /* copied out of the engine before reading                             */
     uint64_t held_bytes;     /* against the budget, when the request has ended                      */

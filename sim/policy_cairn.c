@@ -23,7 +23,7 @@ typedef struct model_slot {
 typedef struct model_blob {
     cairn_blob_id id; /* 0: free */
     uint32_t node, begin, end;
-    bool rows;
+    bool rows, used;
 } model_blob;
 
 typedef struct cairn_policy_self {
@@ -240,7 +240,7 @@ static cairn_status restore(run_state *run, const cairn_action *action)
 {
     cairn_policy_self *p = run->p;
     model_slot *slot = &p->slots[action->slot];
-    const model_blob *blob = blob_find(p, action->blob);
+    model_blob *blob = blob_find(p, action->blob);
     bool rows = action->kind == CAIRN_ACTION_LOAD_ROWS;
     uint32_t end = rows ? action->use_end : action->begin;
     if (blob->id != action->blob || blob->rows != rows) {
@@ -264,6 +264,8 @@ static cairn_status restore(run_state *run, const cairn_action *action)
         return broken(run, action, "a state of another length");
     }
     slot->state_set = true;
+    run->out.first_uses += blob->used ? 0 : 1;
+    blob->used = true;
     run->out.restored_bytes += p->setup.profile->state_bytes;
     run->restore_ns += p->setup.profile->take_ns;
     return CAIRN_OK;

@@ -307,6 +307,27 @@ static void exact_mode_comes_near_its_perfect_cache(void **state)
     }
 }
 
+/* Each turn parts where the one before did: at most two states a request, for 95 % of what a perfect cache reuses. */
+static void five_observations_need_two_states_a_request(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        cairn_workload w;
+        assert_ok(cairn_scenario_make(cairn_scenario_get("five-observations"), cairn_mem_default(), seed, &w,
+                                      NULL));
+        const cairn_profile *profile = cairn_profile_get("qwen3.5-35b-a3b");
+        cairn_replay_options options = {.policy = cairn_policy_get("cairn"),
+                                        .workload = &w,
+                                        .profile = profile,
+                                        .budget_bytes = 64 * profile->state_bytes};
+        cairn_replay_result result;
+        assert_ok(cairn_replay(cairn_mem_default(), &options, &result, NULL));
+        assert_true(result.snapshots <= 2 * result.requests);
+        assert_true(cairn_replay_of_perfect(&result) >= 0.95);
+        cairn_workload_release(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +343,7 @@ int main(void)
         cmocka_unit_test(no_rule_beats_the_perfect_cache_or_passes_its_budget),
         cmocka_unit_test(a_budget_of_nothing_works),
         cmocka_unit_test(exact_mode_comes_near_its_perfect_cache),
+        cmocka_unit_test(five_observations_need_two_states_a_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,7 @@ static void losses_are_listed_with_their_cause_and_summed(void **state)
         COMMAND("--scenario", "clock", "--policy", "cairn", "--budget", "64states", "--losses", "1"), 0);
     uint64_t listed = 0;
     uint64_t summed = 0;
+    unsigned long long taken = 0, used = 0;
     for (const char *line = text_out; *line != '\0'; line = strchr(line, '\n') + 1) {
         char name[32], kind[32], word[32];
         unsigned long long no, prompt, parted, reused, lost;
@@ -55,8 +56,11 @@ static void losses_are_listed_with_their_cause_and_summed(void **state)
         } else if (sscanf(line, "%31s %31s %31s %llu requests %llu tokens", name, kind, word, &no, &lost) ==
                    5) {
             summed += lost;
+        } else {
+            (void)sscanf(line, "%31s states %llu taken, %llu of them used", name, &taken, &used);
         }
     }
+    assert_true(used > 0 && used <= taken);
     assert_true(listed > 0);
     assert_int_equal(listed, summed);
     assert_int_equal(COMMAND("--scenario", "clock", "--losses", "1", "--json"), 2);
