@@ -8,7 +8,8 @@
  *
  * A hybrid's recurrent part is taken off the scratch sequence before, and what stays is a constant that tells "no
  * cell"; it is left at the end, so that the bytes can be read back as they are. A window part has no fixed size; it is
- * cut off, and "no cells" is put in its place when the rows go back in.
+ * cut off, and "no cells" is put in its place when the rows go back in. Rows from 0 on go right into the live sequence,
+ * which has none then; others through scratch again.
  *
  * Units    positions in tokens, sizes in bytes
  * Thread   as engine_llama.h

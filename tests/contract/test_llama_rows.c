@@ -93,7 +93,34 @@ static void rows_of_a_range_joined_again_are_equal(void **unused)
     free(right);
 }
 
-/* Rows of another path under the right state: the control of the test above. */
+/* Without the way through scratch, also where only a part of the block is wanted. */
+static void rows_from_0_on_go_right_into_an_empty_sequence(void **unused)
+{
+    (void)unused;
+    static const uint32_t ends[] = {AT, AT + 1, PATH};
+    float *right = cold_answer(path, AT, PATH);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct llama_context *context = contract_context(model, 2, true);
+        llama_memory_t memory = llama_get_memory(context);
+        contract_state hollow = contract_take(context, LIVE, PARTIAL);
+        contract_read_cut(context, LIVE, path, 0, AT, CUT);
+        contract_state state = contract_take(context, LIVE, PARTIAL);
+        contract_read_cut(context, LIVE, path, AT, PATH, CUT);
+        contract_state rows = rows_out(context, hollow, 0, ends[i], false);
+        llama_memory_clear(memory, false);
+        contract_set(context, LIVE, rows, 0);
+        assert_true(llama_memory_seq_rm(memory, LIVE, AT, -1));
+        contract_set(context, LIVE, state, PARTIAL);
+        assert_true(contract_same(context, right, contract_read_cut(context, LIVE, path, AT, PATH, CUT)));
+        free(hollow.bytes);
+        free(state.bytes);
+        free(rows.bytes);
+        llama_free(context);
+    }
+    free(right);
+}
+
+/* Rows of another path under the right state: the control of the tests above. */
 static void wrong_rows_change_the_answer(void **unused)
 {
     (void)unused;
@@ -218,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_a_range_joined_again_are_equal),
+        cmocka_unit_test(rows_from_0_on_go_right_into_an_empty_sequence),
         cmocka_unit_test(wrong_rows_change_the_answer),
         cmocka_unit_test(the_recurrent_part_behind_rows_has_the_partial_size),
         cmocka_unit_test(sizes_of_rows_are_linear),
