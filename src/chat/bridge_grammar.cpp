@@ -31,7 +31,7 @@ class GrammarReader
         for (const Use &use : uses_) {
             if (!rules_[(size_t)use.rule].defined) {
                 at_ = use.at;
-                complain("there is no rule named " + rules_[(size_t)use.rule].name);
+                complain("there is no rule named " + rules_[(size_t)use.rule].name.substr(0, NAME_BYTES_MAX));
             }
         }
         auto root = ids_.find("root");
@@ -243,7 +243,7 @@ class GrammarReader
             std::string text(text_ + begin, at_ - begin);
             if (common_tokenize(vocab_, text, false, true).size() != 1) {
                 at_ = begin;
-                complain(text + " is not a token of this model");
+                complain(quoted(text) + " is not a token of this model");
             }
         }
         push(s, GRAMMAR_TEXT, 1);

@@ -131,9 +131,9 @@ static void walk(const Edges &edges, Enter &&enter, Known &&known, Leave &&leave
     }
 }
 
-static const std::string &named(const std::vector<GrammarRule> &rules, size_t rule)
+static std::string named(const std::vector<GrammarRule> &rules, size_t rule)
 {
-    return rules[(size_t)rules[rule].owner].name;
+    return rules[(size_t)rules[rule].owner].name.substr(0, NAME_BYTES_MAX);
 }
 
 [[noreturn]] static void recursive(const std::vector<GrammarRule> &rules, size_t rule)

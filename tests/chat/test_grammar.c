@@ -117,7 +117,7 @@ static void each_mistake_is_told_with_its_place(void **state)
         {"root ::= \"a\"{99999999999999999999}", "the number is too large"},
         {"root ::= \"\\q\"", "an escape can be"},
         {"root ::= \"\\u12\"", "4 hexadecimal digits was expected"},
-        {"root ::= <no such token>", "<no such token> is not a token of this model"},
+        {"root ::= <no such token>", "\"<no such token>\" is not a token of this model"},
         {"root ::= <think", "> was expected, not the end"},
         {"root ::= ! \"a\"", "a token, as in <think>, was expected"},
         {"root ::= \"\xC3\xA9\" \xC3\xA9",
