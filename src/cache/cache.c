@@ -239,10 +239,12 @@ static cairn_status build(cairn_cache *cache, cairn_error *reterr)
         return status;
     }
     cache->mover = (cairn_mover){.engine = cache->engine, .ram = cache->ram};
+    // NOLINTBEGIN(bugprone-sizeof-expression): arrays of pointers
     cache->active = cairn_mem_array(&cache->heap.mem, slots, sizeof *cache->active);
     cache->pieces = cairn_mem_array(&cache->heap.mem, slots, sizeof *cache->pieces);
     cache->owners = cairn_mem_array(&cache->heap.mem, slots, sizeof *cache->owners);
     cache->step = cairn_mem_array(&cache->heap.mem, slots, sizeof *cache->step);
+    // NOLINTEND(bugprone-sizeof-expression)
     if (cache->engine->info.trim == CAIRN_TRIM_WINDOW) {
         cache->floors = cairn_mem_array(&cache->heap.mem, slots, sizeof *cache->floors);
         if (cache->floors == NULL) {
@@ -307,10 +309,12 @@ void cairn_cache_free(cairn_cache *cache)
     cairn_keeper_free(cache->keeper);
     cairn_core_free(cache->core);
     cairn_tier_ram_free(cache->ram);
+    // NOLINTBEGIN(bugprone-sizeof-expression): arrays of pointers
     cairn_mem_array_release(&cache->heap.mem, cache->active, slots, sizeof *cache->active);
     cairn_mem_array_release(&cache->heap.mem, cache->pieces, slots, sizeof *cache->pieces);
     cairn_mem_array_release(&cache->heap.mem, cache->owners, slots, sizeof *cache->owners);
     cairn_mem_array_release(&cache->heap.mem, cache->step, slots, sizeof *cache->step);
+    // NOLINTEND(bugprone-sizeof-expression)
     cairn_mem_array_release(&cache->heap.mem, cache->floors, slots, sizeof *cache->floors);
     cairn_heap_release(&cache->heap);
     cairn_mem_release(cache->mem, cache, sizeof *cache);
@@ -408,10 +412,10 @@ cairn_status cairn_cache_verify(const cairn_cache *cache, cairn_error *reterr)
                                "%llu states, %llu segments, %llu blobs", (unsigned long long)core.states,
                                (unsigned long long)core.segments, (unsigned long long)ram.blobs);
     }
-    if (core.state_bytes + core.row_bytes != cairn_tier_ram_held(cache->ram)) {
+    uint64_t counted = core.state_bytes + core.row_bytes;
+    if (counted != cairn_tier_ram_held(cache->ram)) {
         return cairn_error_set(reterr, CAIRN_INVALID, "cache: verify",
-                               "the core counts %llu bytes, the tier %llu",
-                               (unsigned long long)(core.state_bytes + core.row_bytes),
+                               "the core counts %llu bytes, the tier %llu", (unsigned long long)counted,
                                (unsigned long long)cairn_tier_ram_held(cache->ram));
     }
     return CAIRN_OK;

@@ -114,14 +114,13 @@ struct cairn_request {
     uint32_t failures;  /* of those actions                                                           */
 
     cairn_fetch fetch; /* blobs from disk that its plan waits for                                       */
-    bool fetches;      /* it is one of cache->fetching                                                  */
-    cairn_share share; /* what the shared store is asked for                                        */
-    bool shares;       /* it is one of cache->fetching for that                                     */
-    bool from_shared;  /* some came                                                               */
-    uint64_t share_ns; /* when that began                                                         */
+    cairn_share share; /* what the shared store is asked for                                            */
+    uint64_t share_ns; /* when that began                                                               */
     cairn_reason shared_reason; /* why nothing came from there although there may have been something   */
     uint32_t shared_position;
-    bool from_disk; /* some of them came: what it resumes from memory was on disk                    */
+    bool fetches, shares; /* it is one of cache->fetching for the one or the other                        */
+    bool from_disk;       /* some came: what it resumes from memory was on disk                           */
+    bool from_shared;     /* or in the shared store                                                       */
 
     cairn_token *answer; /* tokens pushed so far: replayed when the slot is lost by another's fault      */
     uint32_t answer_room, answer_count;

@@ -74,6 +74,7 @@ static cairn_status too_late(const cairn_redis_node *node, cairn_error *reterr)
 static cairn_status link_error(cairn_redis_node *node, cairn_error *reterr)
 {
     const redisContext *link = node->link;
+    CAIRN_ASSERT(link != NULL);
     cairn_status status = link->err == REDIS_ERR_PROTOCOL ? CAIRN_CORRUPT
                           : link->err == REDIS_ERR_OOM    ? CAIRN_NOMEM
                                                           : CAIRN_IO;
@@ -141,6 +142,7 @@ static cairn_status link_answers(cairn_redis_node *nodes, uint32_t index, cairn_
 }
 
 /* One node is ready for something. */
+// NOLINTNEXTLINE(readability-function-size): what one exchange is given
 static cairn_status link_serve(cairn_redis_node *nodes, uint32_t index, short events,
                                const cairn_redis_login *login, uint8_t *room, cairn_redis_answer answer,
                                void *ctx, cairn_error *reterr)
@@ -179,6 +181,7 @@ static uint32_t links_list(const cairn_redis_node *nodes, uint32_t count, struct
     return listed;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what one exchange is given
 cairn_status cairn_redis_nodes_exchange(cairn_redis_node *nodes, uint32_t count,
                                         const cairn_redis_login *login, uint64_t until_ns,
                                         cairn_redis_answer answer, void *ctx, uint32_t *ret_broken,

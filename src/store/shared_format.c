@@ -223,6 +223,7 @@ static bool parts_fit(const cairn_shared_point *point)
     return point->count_parts == 1 || at >= point->position;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what belongs to one point
 cairn_status cairn_shared_point_read(const cairn_shared_space *space, const uint8_t *key,
                                      const uint8_t *bytes, size_t count, uint32_t parts_room,
                                      cairn_shared_point *ret_point, cairn_error *reterr)

@@ -68,8 +68,10 @@ cairn_status cairn_shared_ask(cairn_shared_reader *reader, const char (*keys)[CA
     uint64_t entry = 0;
     cairn_error error = {0};
     cairn_kv_item *items = cairn_mem_array(shared->mem, count, sizeof *items);
-    cairn_status status = items != NULL ? cairn_shared_enter(shared, &entry, reterr)
-                                        : cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
+    if (items == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
+    }
+    cairn_status status = cairn_shared_enter(shared, &entry, reterr);
     if (status != CAIRN_OK) {
         goto out;
     }
@@ -98,6 +100,7 @@ static bool too_old(const cairn_shared *shared, uint64_t created_s)
     return now_s > 0 && (uint64_t)now_s > created_s && (uint64_t)now_s - created_s > shared->ttl_s;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what belongs to one question
 cairn_status cairn_shared_point_get(cairn_shared_reader *reader, const cairn_shared_space *space,
                                     const char *key, uint32_t parts_room, uint64_t until_ns,
                                     cairn_shared_point *ret_point, cairn_error *reterr)
@@ -192,6 +195,7 @@ void cairn_shared_heads_release(cairn_shared *shared, cairn_shared_head *heads, 
     }
 }
 
+// NOLINTNEXTLINE(readability-function-size): what belongs to one question
 static cairn_status heads_take(cairn_shared_reader *reader, const cairn_shared_space *space,
                                const cairn_shared_part *parts, uint32_t count, const cairn_kv_item *items,
                                uint64_t until_ns, cairn_shared_head *heads, cairn_error *reterr)
@@ -210,6 +214,7 @@ static cairn_status heads_take(cairn_shared_reader *reader, const cairn_shared_s
     return CAIRN_OK;
 }
 
+// NOLINTNEXTLINE(readability-function-size): what belongs to one question
 cairn_status cairn_shared_heads_get(cairn_shared_reader *reader, const cairn_shared_space *space,
                                     const cairn_shared_part *parts, uint32_t count, uint64_t until_ns,
                                     cairn_shared_head *ret_heads, cairn_error *reterr)
@@ -217,7 +222,10 @@ cairn_status cairn_shared_heads_get(cairn_shared_reader *reader, const cairn_sha
     cairn_shared *shared = reader->shared;
     cairn_kv_item *items = cairn_mem_array(shared->mem, count, sizeof *items);
     memset(ret_heads, 0, count * sizeof *ret_heads);
-    bool fine = items != NULL;
+    if (items == NULL) {
+        return cairn_error_set(reterr, CAIRN_NOMEM, where_get, NULL);
+    }
+    bool fine = true;
     for (uint32_t i = 0; i < count && fine; i++) {
         cairn_shared_head_key(parts[i].name, items[i].key);
         ret_heads[i].room = cairn_shared_head_room(&parts[i]);

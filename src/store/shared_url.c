@@ -33,10 +33,11 @@ static bool decode(const char *text, size_t count, char *out, size_t room)
     for (size_t i = 0; i < count; i++) {
         char c = text[i];
         if (c == '%') {
-            if (i + 2 >= count || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0) {
+            int high = i + 2 < count ? hex(text[i + 1]) : -1, low = i + 2 < count ? hex(text[i + 2]) : -1;
+            if (high < 0 || low < 0) {
                 return false;
             }
-            c = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
+            c = (char)(high * 16 + low);
             i += 2;
         }
         if (c == '\0' || used + 1 >= room) {
