@@ -107,9 +107,8 @@ static double least_chance(const cairn_outlook *outlook, uint16_t kinds)
     if ((kinds & CAIRN_BOUNDARY_OPENER) == 0) {
         return 0;
     }
-    /* A client that parts at one distance whatever happens repeats nothing; twice as sure as its habit tells. */
-    double known = outlook->habit >= CAIRN_HABIT_DISTANCE ? outlook->weight : 0;
-    return repeated * (1 - known) * (1 - known);
+    /* What a habit of parting elsewhere leaves of it. */
+    return repeated * (outlook->habit >= CAIRN_HABIT_DISTANCE ? 1 - outlook->weight : 1);
 }
 
 double cairn_chance_at(const cairn_core *core, const cairn_request *request, const cairn_outlook *outlook,

@@ -91,7 +91,7 @@ static double exact_part(const float *counts)
 
 cairn_outlook cairn_divergence_outlook(const float *counts, uint8_t habit)
 {
-    const double weight = 1.6; /* requests: one that parts as the one before says much */
+    const double weight = 1; /* request: one that parts as the one before says much */
     const double usual = 0.25;
     cairn_outlook outlook = {.counts = counts, .habit = habit};
     if (counts == NULL || habit == CAIRN_HABIT_NONE) {
