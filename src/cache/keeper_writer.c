@@ -268,23 +268,13 @@ void cairn_keeper_job_free(cairn_keeper *keeper, keeper_job *job)
     job->phase = JOB_FREE;
 }
 
-/* The first 16 digits of a name as a number; never 0. */
-static uint64_t name_head(const char *name)
-{
-    uint64_t head = 0;
-    for (int i = 0; i < 16; i++) {
-        head = head << 4 | (uint64_t)(name[i] <= '9' ? name[i] - '0' : name[i] - 'a' + 10);
-    }
-    return head != 0 ? head : 1;
-}
-
 /* A file that was replaced is not there any more. An empty name is none. */
 static void unknow(cairn_keeper *keeper, const char *name)
 {
     if (name[0] == '\0') {
         return;
     }
-    uint64_t head = name_head(name);
+    uint64_t head = cairn_blob_name_number(name);
     if (keeper->known[head % KEEPER_KNOWN] == head) {
         keeper->known[head % KEEPER_KNOWN] = 0;
     }
@@ -352,7 +342,7 @@ void cairn_keeper_start(cairn_keeper *keeper, keeper_job *job)
 
 void cairn_keeper_know(cairn_keeper *keeper, const char *name)
 {
-    uint64_t head = name_head(name);
+    uint64_t head = cairn_blob_name_number(name);
     keeper->known[head % KEEPER_KNOWN] = head;
 }
 
@@ -362,7 +352,7 @@ bool cairn_keeper_has(cairn_keeper *keeper, const cairn_blob_meta *meta, char re
     if (!keeper->behind) {
         kept = cairn_disk_has(keeper->disk, meta, ret_name);
     } else if (cairn_disk_name(keeper->disk, meta, ret_name, NULL) == CAIRN_OK) {
-        uint64_t head = name_head(ret_name);
+        uint64_t head = cairn_blob_name_number(ret_name);
         kept = keeper->known[head % KEEPER_KNOWN] == head;
     }
     if (kept) {

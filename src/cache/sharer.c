@@ -16,16 +16,6 @@ enum { DUE_MS = 20, TTL_S = 86400, DEADLINE_MS = 250 };
 
 /* --- known ---------------------------------------------------------------------------------------------------- */
 
-uint64_t cairn_sharer_name(const char *digits)
-{
-    uint64_t name = 0;
-    for (int i = 0; i < 16; i++) {
-        char c = digits[i];
-        name = name << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-    }
-    return name != 0 ? name : 1;
-}
-
 static uint64_t seconds_now(void)
 {
     return cairn_clock_now_ns(cairn_clock_system()) / SECOND_NS;

@@ -286,9 +286,9 @@ static bool adopt(cairn_sharer *sharer, const cairn_prompt *prompt, cairn_share 
 /* All of it is here: what the point names need not be sent from here. */
 static void point_learn(cairn_sharer *sharer, const sharer_ask *ask)
 {
-    cairn_sharer_learn(sharer, cairn_sharer_name(ask->keys[ask->found]));
+    cairn_sharer_learn(sharer, cairn_blob_name_number(ask->keys[ask->found]));
     for (uint32_t i = 0; i < ask->point.count_parts; i++) {
-        cairn_sharer_learn(sharer, cairn_sharer_name(ask->point.parts[i].name));
+        cairn_sharer_learn(sharer, cairn_blob_name_number(ask->point.parts[i].name));
     }
 }
 

@@ -168,8 +168,6 @@ struct cairn_sharer {
 /* sharer.c: is a blob or point with this name in the store? The engine's thread asks and learns. */
 sharer_knows cairn_sharer_knows(const cairn_sharer *sharer, uint64_t name);
 void cairn_sharer_learn(cairn_sharer *sharer, uint64_t name);
-/* A name as a number, from its hexadecimal digits. */
-uint64_t cairn_sharer_name(const char *digits);
 /* Add to a counter of stats. */
 void cairn_sharer_count(cairn_sharer *sharer, uint64_t *counter, uint64_t by);
 

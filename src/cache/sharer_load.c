@@ -75,7 +75,7 @@ cairn_status cairn_sharer_loads_start(cairn_sharer *sharer, cairn_share *share)
         load->until_ns = share->until_ns;
         load->blob = share->blobs[i];
         load->bytes = ask->heads[i].meta.payload_bytes;
-        load->name = cairn_sharer_name(ask->point.parts[ask->head_parts[i]].name);
+        load->name = cairn_blob_name_number(ask->point.parts[ask->head_parts[i]].name);
         share->blobs[i] = 0; /* it is the load's now */
         load->status = cairn_tier_ram_reserve(sharer->cache->ram, load->blob, load->bytes, &load->out, NULL);
         if (load->status != CAIRN_OK) {

@@ -193,7 +193,7 @@ static uint64_t blob_name(const cairn_sharer *sharer, const cairn_blob_meta *met
                           cairn_shared_part *ret_part)
 {
     cairn_shared_part_of(&sharer->space, meta, ret_part);
-    return cairn_sharer_name(ret_part->name);
+    return cairn_blob_name_number(ret_part->name);
 }
 
 static out_result block_out(cairn_sharer *sharer, uint32_t slot, const cairn_core_slot_path *path,
@@ -383,7 +383,7 @@ static out_result point_out(cairn_sharer *sharer, uint32_t slot, const cairn_cor
             CAIRN_OK) {
         return OUT_THERE;
     }
-    uint64_t name = cairn_sharer_name(key);
+    uint64_t name = cairn_blob_name_number(key);
     if (cairn_sharer_knows(sharer, name) == SHARER_KNOWN_NOW || on_its_way(sharer, name) != 0) {
         return OUT_THERE;
     }

@@ -43,22 +43,11 @@ void cairn_store_hex(const uint8_t *bytes, size_t count, char *text)
     text[2 * count] = '\0';
 }
 
-/* "<64 hexadecimal digits>.blob" */
-static bool name_of(const char *file, char name[CAIRN_BLOB_NAME_BYTES])
-{
-    size_t digits = strspn(file, "0123456789abcdef");
-    if (digits != CAIRN_BLOB_NAME_BYTES - 1 || strcmp(file + digits, ".blob") != 0)
-        return false;
-    memcpy(name, file, digits);
-    name[digits] = '\0';
-    return true;
-}
-
 static bool note_file(void *ctx, const char *file)
 {
     cairn_store_list *list = ctx;
     char name[CAIRN_BLOB_NAME_BYTES];
-    if (!name_of(file, name))
+    if (!cairn_blob_file_parse(file, name))
         return true;
     if (list->count == list->room) {
         size_t room = list->room == 0 ? ITEMS_AT_FIRST : list->room * 2;

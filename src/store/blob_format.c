@@ -305,6 +305,26 @@ void cairn_blob_name(const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_
     ret_name[64] = '\0';
 }
 
+bool cairn_blob_file_parse(const char *file, char ret_name[CAIRN_BLOB_NAME_BYTES])
+{
+    size_t digits = strspn(file, "0123456789abcdef");
+    if (digits != CAIRN_BLOB_NAME_BYTES - 1 || strcmp(file + digits, ".blob") != 0) {
+        return false;
+    }
+    memcpy(ret_name, file, digits);
+    ret_name[digits] = '\0';
+    return true;
+}
+
+uint64_t cairn_blob_name_number(const char *name)
+{
+    uint64_t number = 0;
+    for (int i = 0; i < 16; i++) {
+        number = number << 4 | (uint64_t)(name[i] <= '9' ? name[i] - '0' : name[i] - 'a' + 10);
+    }
+    return number != 0 ? number : 1;
+}
+
 /* Feed tokens [begin, end) as little-endian 32-bit integers. */
 static bool feed_tokens(EVP_MD_CTX *context, const cairn_token *tokens, uint32_t begin, uint32_t end)
 {

@@ -148,6 +148,12 @@ uint32_t cairn_blob_base(cairn_blob_kind kind, uint32_t begin, uint32_t end);
 /* The file's name: 64 hexadecimal digits. */
 void cairn_blob_name(const cairn_blob_meta *meta, char ret_name[CAIRN_BLOB_NAME_BYTES]);
 
+/* Is `file` ("<64 hexadecimal digits>.blob") a blob's file? Writes its name. */
+bool cairn_blob_file_parse(const char *file, char ret_name[CAIRN_BLOB_NAME_BYTES]);
+
+/* A name as a number, from the first 16 of its hexadecimal digits; never 0. */
+uint64_t cairn_blob_name_number(const char *name);
+
 /*
  * The two faces of a namespace: the name that files show, and the root of its path digests. Neither gives the other.
  *

@@ -52,7 +52,7 @@ static void list_release(name_list *list)
 static bool list_file(void *ctx, const char *file)
 {
     char name[CAIRN_BLOB_NAME_BYTES];
-    return !cairn_disk_name_parse(file, name) || list_add(ctx, name);
+    return !cairn_blob_file_parse(file, name) || list_add(ctx, name);
 }
 
 static bool list_row(void *ctx, const cairn_disk_row *row)

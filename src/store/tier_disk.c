@@ -30,17 +30,6 @@ bool cairn_disk_blob_path(const cairn_disk *disk, const char *name, char ret_pat
     return length > 0 && length < DISK_PATH_BYTES;
 }
 
-bool cairn_disk_name_parse(const char *file, char ret_name[CAIRN_BLOB_NAME_BYTES])
-{
-    size_t digits = strspn(file, "0123456789abcdef");
-    if (digits != CAIRN_BLOB_NAME_BYTES - 1 || strcmp(file + digits, ".blob") != 0) {
-        return false;
-    }
-    memcpy(ret_name, file, digits);
-    ret_name[digits] = '\0';
-    return true;
-}
-
 double cairn_disk_rank(double value, uint64_t used_s)
 {
     double size = value > 1e-30 ? log2(value) : -100.0;

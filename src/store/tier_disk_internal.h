@@ -41,9 +41,6 @@ bool cairn_disk_path(const cairn_disk *disk, const char *folder, const char *nam
 /* DIR/ab/abcd....blob */
 bool cairn_disk_blob_path(const cairn_disk *disk, const char *name, char ret_path[DISK_PATH_BYTES]);
 
-/* Is `file` ("<64 hexadecimal digits>.blob") a blob's name? Writes the digits. */
-bool cairn_disk_name_parse(const char *file, char ret_name[CAIRN_BLOB_NAME_BYTES]);
-
 /* Move a damaged blob to bad/ and take it out of the index. Best effort: what can't be moved is only forgotten. */
 void cairn_disk_set_aside(cairn_disk *disk, const char *name, cairn_status why);
 

@@ -395,9 +395,32 @@ static void full_disk_is_said_and_the_rest_stays(void **state)
     cairn_io_memory_free(memory);
 }
 
+static void only_the_file_of_a_blob_has_its_name(void **state)
+{
+    (void)state;
+    static const char digits[] = "00000000000000ff23456789abcdef0123456789abcdef0123456789abcdef01";
+    char file[100], name[CAIRN_BLOB_NAME_BYTES];
+    (void)snprintf(file, sizeof file, "%s.blob", digits);
+    assert_true(cairn_blob_file_parse(file, name));
+    assert_string_equal(name, digits);
+    assert_int_equal(cairn_blob_name_number(name), 0xff);
+    assert_int_equal(cairn_blob_name_number("0000000000000000"), 1);
+    static const struct {
+        const char *before, *after;
+        int digits;
+    } others[] = {{"", ".blob", 63}, {"", "0.blob", 64}, {"", ".blob.tmp", 64}, {"", ".bloB", 64},
+                  {"", "", 64},      {"X", ".blob", 63}, {".nfs", "", 8}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        (void)snprintf(file, sizeof file, "%s%.*s%s", others[i].before, others[i].digits, digits,
+                       others[i].after);
+        assert_false(cairn_blob_file_parse(file, name));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_file_of_a_blob_has_its_name),
         cmocka_unit_test(state_is_found_only_by_a_prompt_that_has_its_whole_path),
         cmocka_unit_test(rows_serve_a_prompt_up_to_the_token_at_which_it_leaves_them),
         cmocka_unit_test(everything_is_found_again_after_opening_anew),
