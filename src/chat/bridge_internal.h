@@ -57,7 +57,7 @@ constexpr size_t NAME_BYTES_MAX = 256; /* of a tool, a property, a reference */
 
 /* What the schemas of one request add up to. */
 struct SchemaBudget {
-    size_t values = 0, squares = 0, copies = 0;
+    size_t values = 0, cubes = 0, copies = 0;
 };
 
 /* bridge_schema.cpp */

@@ -3,7 +3,7 @@
  *
  * What the library (common/json-schema-to-grammar.cpp) does with a schema:
  *
- *   optional properties   lists, for each, all that may follow it: the square of their number
+ *   optional properties   lists, for each, all that may follow it, and copies these lists: the cube of their number
  *   "type": [a, b]        makes the whole again for each type that uses properties or items
  *   $ref                  copies the schema for each other one, and calls itself for its target; a reference that leads to
  *                         itself is followed for ever below allOf
@@ -19,7 +19,7 @@ namespace cairn_chat_bridge
 using json = common_json;
 
 constexpr size_t VALUES_MAX = 100000;   /* in the schemas of a request, each as often as it is looked at */
-constexpr size_t SQUARES_MAX = 90000;   /* 300 optional properties in one object: about half a second */
+constexpr size_t CUBES_MAX = 27000000;  /* 300 optional properties in one object: about half a second */
 constexpr size_t COPIES_MAX = 4000000;  /* values that are copied for references: about half a second */
 constexpr size_t REFERENCES_MAX = 1000; /* to different places */
 constexpr size_t LEVELS_MAX = 1200; /* of a schema and the targets of its references, one inside the other */
@@ -164,10 +164,10 @@ class SchemaMeasure
     void look_at(const json &object)
     {
         size_t optional = count_optional(object);
-        budget_.squares += optional * optional;
-        over(budget_.squares > SQUARES_MAX,
-             "too many optional properties: squared and summed over all objects they may be " +
-                 std::to_string(SQUARES_MAX));
+        budget_.cubes += optional * optional * optional;
+        over(budget_.cubes > CUBES_MAX,
+             "too many optional properties: cubed and summed over all objects they may be " +
+                 std::to_string(CUBES_MAX));
         limits_check(object, "minLength", "maxLength");
         limits_check(object, "minItems", "maxItems");
         if (object.contains("$ref")) {

@@ -1,8 +1,8 @@
 // The recorded sessions of real clients, over HTTP, against a real server: what each request reuses.
 //
 // The traces are shortened (shape_trace.mjs), the answers are the recorded ones (--script), so every conversation goes
-// on as it did. Asserted for each request: beyond what a perfect cache must read, no more is read than 5 % of the prompt or,
-// where a path parts for the first time at an unusual place, one batch; and 1.5 % of all prompt tokens in sum.
+// on as it did. Asserted for each request: it reads at most 5 % more than a perfect cache must, and one batch where a path parts for
+// the first time at a place that nothing announces; and in sum at most 1.5 % of all prompt tokens more.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -75,12 +75,9 @@ test(`${name}: no request reads beyond 5 % over least`, async () => {
     const sum = (field) => rows.reduce((total, row) => total + row[field], 0);
     console.log(`${name}: ${rows.length} requests, ${sum('prompt')} tokens, ${sum('read')} read, ${sum('least')} least, ${sum('recalled')} recalled`);
     const told = (row) => `${row.entry.session} ${row.entry.turn} ${row.entry.kind}: prompt ${row.prompt} read ${row.read} least ${row.least} ${row.tier} ${row.reason}`;
-    for (const row of rows) {
-        const again = row.read - row.least;
-        if (again > 0.05 * row.prompt) {
-            console.log(`  ${told(row)}`);
-        }
+    for (const row of rows.filter((one) => one.read > 1.05 * one.least + BATCH_TOKENS / 2)) {
+        console.log(`  ${told(row)}`);
     }
-    assert.equal(rows.filter((row) => row.read - row.least > Math.max(0.05 * row.prompt, BATCH_TOKENS)).map(told).join('\n'), '');
+    assert.equal(rows.filter((row) => row.read > 1.05 * row.least + BATCH_TOKENS).map(told).join('\n'), '');
     assert.ok(sum('read') - sum('least') <= 0.015 * sum('prompt'), `${sum('read')} read, ${sum('least')} least`);
 });
