@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/mem_test.h"
 #include "contract/contract_support.h"
@@ -172,7 +173,7 @@ static void fingerprints_follow_model_and_settings(void **unused)
         else if (i == 2)
             o.slot_tokens_max = 256;
         else { /* one byte of one weight */
-            snprintf(copy, sizeof copy, "%s.other", o.model.path);
+            snprintf(copy, sizeof copy, "%s.other.%ld", o.model.path, (long)getpid());
             FILE *from = fopen(o.model.path, "rb"), *to = fopen(copy, "w+b");
             assert_non_null(from);
             assert_non_null(to);
@@ -674,48 +675,42 @@ static void expect_refused(const cairn_llama_options *options, cairn_status stat
         fail_msg("\"%s\" does not mention \"%s\"", error.detail, word);
 }
 
-static const char *write_file(const char *name, const void *content, size_t size)
+/* A model file of these bytes. Under a name of this process's own: the program runs twice, with and without `shared`. */
+static void expect_file_refused(const void *content, size_t size, cairn_status status, const char *word)
 {
-    static char path[1024];
-    snprintf(path, sizeof path, "%s/models/%s", CAIRN_BUILD_DIR, name);
+    char path[1024];
+    snprintf(path, sizeof path, "%s/models/refused.%ld.gguf", CAIRN_BUILD_DIR, (long)getpid());
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(content, 1, size, file), size);
     fclose(file);
-    return path;
-}
-
-/* A GGUF file of no tensors with one key: general.architecture. */
-static const char *write_foreign(void)
-{
-    static const char head[] =
-        "GGUF\x03\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x14\0\0\0\0\0\0\0general.architecture"
-        "\x08\0\0\0\x07\0\0\0\0\0\0\0zeppeli";
-    return write_file("foreign.gguf", head, sizeof head - 1);
+    cairn_llama_options o = usual_options();
+    o.model.path = path;
+    expect_refused(&o, status, word);
+    remove(path);
 }
 
 static void bad_model_files_are_explained(void **unused)
 {
     (void)unused;
+    /* no tensors, and one key: general.architecture */
+    static const char foreign[] =
+        "GGUF\x03\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x14\0\0\0\0\0\0\0general.architecture"
+        "\x08\0\0\0\x07\0\0\0\0\0\0\0zeppeli";
     cairn_llama_options o = usual_options();
     o.model.path = CAIRN_BUILD_DIR "/models/nowhere.gguf";
     expect_refused(&o, CAIRN_NOTFOUND, "nowhere.gguf");
     o.model.path = CAIRN_BUILD_DIR "/models";
     expect_refused(&o, CAIRN_INVALID, "folder");
-    o.model.path = write_file("text.gguf", "# a page\n", 9);
-    expect_refused(&o, CAIRN_CORRUPT, "not a GGUF");
-    o.model.path = write_file("empty.gguf", "", 0);
-    expect_refused(&o, CAIRN_CORRUPT, "not a GGUF");
-    o.model.path = write_foreign();
-    expect_refused(&o, CAIRN_UNSUPPORTED, "zeppeli");
+    expect_file_refused("# a page\n", 9, CAIRN_CORRUPT, "not a GGUF");
+    expect_file_refused("", 0, CAIRN_CORRUPT, "not a GGUF");
+    expect_file_refused(foreign, sizeof foreign - 1, CAIRN_UNSUPPORTED, "zeppeli");
     static char part[200000];
     FILE *file = fopen(contract_model_path("qwen35", "tiny"), "rb");
     assert_int_equal(fread(part, 1, sizeof part, file), sizeof part);
     fclose(file);
-    o.model.path = write_file("short.gguf", part, sizeof part);
-    expect_refused(&o, CAIRN_CORRUPT, "damaged or cut short");
-    o.model.path = write_file("shorter.gguf", part, 40);
-    expect_refused(&o, CAIRN_CORRUPT, "damaged or cut short");
+    expect_file_refused(part, sizeof part, CAIRN_CORRUPT, "damaged or cut short");
+    expect_file_refused(part, 40, CAIRN_CORRUPT, "damaged or cut short");
 }
 
 static bool stop_at_once(void *ctx, float part)
