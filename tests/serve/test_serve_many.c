@@ -5,6 +5,8 @@
  */
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,7 +15,7 @@
 #include "engine/engine_replica.h"
 #include "engine/llama_check.h"
 #include "engine/llama_vocab.h"
-#include "serve/serve.h"
+#include "serve/serve_inside.h"
 #include "test_support.h"
 
 enum { CLIENTS = 8, TALKS = 24, PROMPT_MAX = 1024, REPLY = 1 << 15, BODY = 1 << 14, QUEUE = 256 };
@@ -27,7 +29,20 @@ typedef struct rig {
     cairn_serve *serve;
     cairn_log log;
     uint16_t port;
+    atomic_uint together; /* the first of so many goes on when all of them are there; 0: it doesn't wait */
 } rig;
+
+/* On the scheduler's thread, while a prompt is read. */
+static void wait_for_all(void *ctx, uint64_t job, uint32_t done_tokens, uint32_t prompt_tokens)
+{
+    rig *r = ctx;
+    (void)job;
+    (void)done_tokens;
+    (void)prompt_tokens;
+    for (uint32_t queued = 0, active = 0; queued + active < atomic_load(&r->together); (void)sched_yield())
+        cairn_scheduler_counts(r->serve->scheduler, &queued, &active);
+    atomic_store(&r->together, 0);
+}
 
 static void quiet(void *ctx, const char *line, size_t len_bytes)
 {
@@ -58,7 +73,9 @@ static void start_server(rig *r, cairn_resume_mode resume)
                                  .connections_max = 64,
                                  .queue_max = QUEUE,
                                  .body_bytes_max = 1 << 20,
-                                 .resume = resume};
+                                 .resume = resume,
+                                 .progress = wait_for_all,
+                                 .progress_ctx = r};
     assert_ok(cairn_serve_start(&serve, &r->serve, &error));
     r->port = cairn_serve_port(r->serve);
 }
@@ -268,6 +285,7 @@ static void identical_at_once(rig *r, uint32_t same, uint32_t answer)
     const char *list[1] = {body};
     client clients[16];
     write_body(r, body, 1, 0, same, answer);
+    atomic_store(&r->together, 16);
     for (uint32_t i = 0; i < 16; i++)
         clients[i] = (client){.r = r, .index = i, .requests = 1, .talks = 1, .bodies = list};
     run_clients(clients, 16);
