@@ -355,8 +355,10 @@ static void a_refused_state_or_cut_costs_time_and_no_answer(void **unused)
         assert_string_equal(text, faulty);
         /* Whether a state is put back or a slot is used as it is depends on measured times: ask until it was. */
         for (uint32_t n = 0; n < 20 && atomic_load(&shared.engine.hits) == 0; n++) {
-            char last[32];
-            (void)snprintf(last, sizeof last, "%s %u", fresh[i], n / 2);
+            static char last[4096]; /* long: a state behind it is worth taking */
+            int used = snprintf(last, sizeof last, "%s %u", fresh[i], n / 2);
+            for (uint32_t word = 0; word < 200; word++)
+                used += snprintf(last + used, sizeof last - (size_t)used, " stone%u", word % (n + 3));
             assert_int_equal(ask(n % 2 == 0 ? last : "one", text, sizeof text), 200);
         }
         if (atomic_load(&shared.engine.hits) == 0)
