@@ -157,7 +157,7 @@ static void join_equal(cairn_serve *serve, cairn_job *job, const cairn_sampler_s
 {
     cairn_digest key;
     bool equal = settings->temperature <= 0 && job->prompt.mode != CAIRN_RESUME_EXACT && !job->scripted &&
-                 job->count_texts == 0;
+                 job->count_texts <= 1;
     if (equal && cairn_unison_key(job->mem, &job->prompt, settings, &key) == CAIRN_OK)
         job->unison = cairn_unison_join(&serve->unisons, &key);
 }
