@@ -196,17 +196,14 @@ static void what_schemas_become_is_taken(void **state)
         "\"required\":[\"a\"]}",
         "{\"anyOf\":[{\"const\":1},{\"enum\":[\"x\",null,{\"y\":2}]},{\"type\":\"boolean\"}]}",
         "{\"type\":\"object\",\"properties\":{\"next\":{\"$ref\":\"#\"}}}",
-        "{\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"left\":{\"$ref\":\"#/$defs/"
-        "node\"}}}},\"$ref\":\"#/"
-        "$defs/node\"}",
+        ("{\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"l\":{\"$ref\":\"#/$defs/n\"}}}},"
+         "\"$ref\":\"#/$defs/n\"}"),
         "{\"type\":\"string\",\"pattern\":\"^[a-z]{2,4}(-[0-9]+)?$\"}",
         "{\"type\":\"string\",\"format\":\"date-time\"}",
         "{\"type\":\"integer\",\"minimum\":-17,\"maximum\":123456789}",
-        "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"},\"properties\":{\"a-long-name-"
-        "of-a-"
-        "property\":{\"type\":\"null\"}}}",
-        "{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"null\"}}},{\"properties\":{\"b\":{\"type\":\"null\"}}"
-        "}]}",
+        ("{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"},"
+         "\"properties\":{\"a-b\":{\"type\":\"null\"}}}"),
+        "{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"null\"}}},{\"required\":[\"a\"]}]}",
     };
     for (size_t i = 0; i < COUNT(schemas); i++) {
         char *grammar = NULL;
