@@ -130,8 +130,8 @@ static void a_continued_conversation_resumes_within_8_tokens_of_the_end_of_the_p
         cairn_chat *chat = test_open_template(names[i]);
         for (int tools = 0; tools < 2; tools++) {
             rendered one, two;
-            bool good = render(chat, tools != 0, false, &one) & render(chat, tools != 0, true, &two);
-            if (good) {
+            bool first = render(chat, tools != 0, false, &one), second = render(chat, tools != 0, true, &two);
+            if (first && second) {
                 uint32_t lost = lost_tokens(&one, &two);
                 tried++;
                 near += lost <= NEAR ? 1 : 0;
