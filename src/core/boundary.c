@@ -112,6 +112,11 @@ uint32_t cairn_boundary_messages(const cairn_prompt *prompt)
     return messages;
 }
 
+uint32_t cairn_boundary_distance(uint32_t messages, uint32_t message)
+{
+    return messages > message + 1 ? messages - 1 - message : 0;
+}
+
 cairn_core_options cairn_boundary_options(const cairn_core_options *options)
 {
     cairn_core_options full = *options;

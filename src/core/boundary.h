@@ -61,6 +61,9 @@ cairn_boundary cairn_boundary_message_of(const cairn_prompt *prompt, uint32_t po
 /* Highest message index + 1. */
 uint32_t cairn_boundary_messages(const cairn_prompt *prompt);
 
+/* How many of `messages` come after this one. */
+uint32_t cairn_boundary_distance(uint32_t messages, uint32_t message);
+
 /* The options with every 0 that means a default replaced; limits put into order. */
 cairn_core_options cairn_boundary_options(const cairn_core_options *options);
 

@@ -22,8 +22,7 @@ cairn_outlook cairn_chance_outlook(const cairn_core *core, const cairn_request *
 
 static uint32_t distance_of(const cairn_prompt *prompt, uint32_t message)
 {
-    uint32_t messages = cairn_boundary_messages(prompt);
-    return messages > message + 1 ? messages - 1 - message : 0;
+    return cairn_boundary_distance(cairn_boundary_messages(prompt), message);
 }
 
 double cairn_chance_start(const cairn_request *request, const cairn_outlook *outlook, cairn_boundary at)

@@ -122,10 +122,7 @@ static void count_parting(const cairn_core *core, cairn_request *request, const 
     uint32_t place = core->lookup.divergence;
     cairn_class class = mark != NULL ? cairn_boundary_class(mark->kinds, mark->role) : CAIRN_CLASS_TIP;
     bool inside = mark != NULL && place - mark->position >= CAIRN_SIGNPOST_TOKENS;
-    uint32_t distance = 0;
-    if (mark != NULL && tip->messages > mark->message + 1) {
-        distance = tip->messages - 1 - mark->message;
-    }
+    uint32_t distance = mark != NULL ? cairn_boundary_distance(tip->messages, mark->message) : 0;
     cairn_divergence_count(counts, class, distance, inside);
     if (place >= request->shared_end) { /* else it is another conversation on the same beginning */
         request->habit = inside ? CAIRN_HABIT_NONE : cairn_divergence_habit(class, distance);

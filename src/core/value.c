@@ -198,11 +198,6 @@ typedef struct spread {
     uint32_t begin;             /* where it starts                                                  */
 } spread;
 
-static uint32_t distance_of(const cairn_mark *mark, uint32_t messages)
-{
-    return messages > mark->message + 1 ? messages - 1 - mark->message : 0;
-}
-
 /* The chance of each message mark, shared among those of one class and distance. */
 static void weigh_marks(cairn_core *core, const cairn_node *tip)
 {
@@ -216,14 +211,15 @@ static void weigh_marks(cairn_core *core, const cairn_node *tip)
         for (uint32_t i = 0; i < s->count_marks; i++) {
             cairn_mark *mark = cairn_mark_at(tree, s->marks[i]);
             cairn_class class = cairn_boundary_class(mark->kinds, mark->role);
-            uint32_t bucket = cairn_divergence_bucket(distance_of(mark, tip->messages));
+            uint32_t bucket = cairn_divergence_bucket(cairn_boundary_distance(tip->messages, mark->message));
             if (class == CAIRN_CLASS_NONE) {
                 mark->weight = 0;
             } else if (pass == 0) {
                 share[class][bucket]++;
             } else {
                 mark->weight = (float)cairn_divergence_message(
-                    &outlook, class, distance_of(mark, tip->messages), share[class][bucket]);
+                    &outlook, class, cairn_boundary_distance(tip->messages, mark->message),
+                    share[class][bucket]);
             }
         }
     }
