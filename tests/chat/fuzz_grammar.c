@@ -7,7 +7,7 @@
 #include "cairn/status.h"
 #include "chat/sampler_bridge.h"
 #include "chat_support.h"
-#include "llama.h"
+#include "vocab_support.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,24 +17,11 @@ static struct llama_model *model;
 static uint32_t n_vocab;
 static float *logits;
 
-static void quiet(enum ggml_log_level level, const char *text, void *context)
-{
-    (void)level;
-    (void)text;
-    (void)context;
-}
-
 static void open_once(void)
 {
-    char path[1024];
-    struct llama_model_params params = llama_model_default_params();
     if (model != NULL)
         return;
-    (void)snprintf(path, sizeof path, "%s/models/ggml-vocab-qwen35.gguf", CAIRN_LLAMA_DATA_DIR_DEFAULT);
-    llama_log_set(quiet, NULL);
-    params.vocab_only = true;
-    model = llama_model_load_from_file(path, params);
-    CAIRN_ASSERT(model != NULL);
+    model = test_vocabulary_open();
     n_vocab = (uint32_t)llama_vocab_n_tokens(llama_model_get_vocab(model));
     logits = calloc(n_vocab, sizeof *logits);
     CAIRN_ASSERT(logits != NULL);

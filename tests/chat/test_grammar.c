@@ -5,29 +5,16 @@
 #include "chat_support.h"
 
 #include "chat/sampler_bridge.h"
-#include "llama.h"
+#include "vocab_support.h"
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 static struct llama_model *model;
 
-static void quiet(enum ggml_log_level level, const char *text, void *context)
-{
-    (void)level;
-    (void)text;
-    (void)context;
-}
-
 static int open_vocabulary(void **state)
 {
     (void)state;
-    char path[1024];
-    snprintf(path, sizeof path, "%s/models/ggml-vocab-qwen35.gguf", CAIRN_LLAMA_DATA_DIR_DEFAULT);
-    llama_log_set(quiet, NULL);
-    struct llama_model_params params = llama_model_default_params();
-    params.vocab_only = true;
-    model = llama_model_load_from_file(path, params);
-    assert_non_null(model);
+    model = test_vocabulary_open();
     return 0;
 }
 

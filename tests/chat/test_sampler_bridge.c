@@ -6,29 +6,16 @@
 #include <math.h>
 
 #include "chat/sampler_bridge.h"
-#include "llama.h"
+#include "vocab_support.h"
 
 static struct llama_model *model;
 static uint32_t n_vocab;
 static float *logits;
 
-static void quiet(enum ggml_log_level level, const char *text, void *context)
-{
-    (void)level;
-    (void)text;
-    (void)context;
-}
-
 static int open_vocabulary(void **state)
 {
     (void)state;
-    char path[1024];
-    snprintf(path, sizeof path, "%s/models/ggml-vocab-qwen35.gguf", CAIRN_LLAMA_DATA_DIR_DEFAULT);
-    llama_log_set(quiet, NULL);
-    struct llama_model_params params = llama_model_default_params();
-    params.vocab_only = true;
-    model = llama_model_load_from_file(path, params);
-    assert_non_null(model);
+    model = test_vocabulary_open();
     n_vocab = (uint32_t)llama_vocab_n_tokens(llama_model_get_vocab(model));
     logits = calloc(n_vocab, sizeof *logits);
     assert_non_null(logits);

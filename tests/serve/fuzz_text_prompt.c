@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "llama.h"
+#include "../chat/vocab_support.h"
 #include "serve/json_fields.h"
 #include "serve/text_prompt.h"
 
@@ -14,24 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct llama_model *model;
 static cairn_llama_vocab vocab;
 
-static void quiet(enum ggml_log_level level, const char *text, void *context)
-{
-    (void)level;
-    (void)text;
-    (void)context;
-}
-
 static void open_once(void)
 {
-    char path[1024];
-    struct llama_model_params params = llama_model_default_params();
     if (model != NULL)
         return;
-    (void)snprintf(path, sizeof path, "%s/models/ggml-vocab-qwen35.gguf", CAIRN_LLAMA_DATA_DIR_DEFAULT);
-    llama_log_set(quiet, NULL);
-    params.vocab_only = true;
-    model = llama_model_load_from_file(path, params);
-    CAIRN_ASSERT(model != NULL);
+    model = test_vocabulary_open();
     cairn_llama_vocab_init(&vocab, model);
 }
 

@@ -5,9 +5,9 @@
 #include "chat/chat_support.h"
 #include "serve/convert_support.h"
 
+#include "../chat/vocab_support.h"
 #include "base/mem_test.h"
 #include "engine/llama_vocab.h"
-#include "llama.h"
 #include "serve/answer_form.h"
 #include "serve/recall.h"
 
@@ -726,23 +726,10 @@ static void one_failed_allocation_costs_an_answer_or_the_request_and_nothing_els
     talk_close(&t);
 }
 
-static void quiet(enum ggml_log_level level, const char *text, void *context)
-{
-    (void)level;
-    (void)text;
-    (void)context;
-}
-
 static int open_vocabulary(void **state)
 {
     (void)state;
-    char path[1024];
-    snprintf(path, sizeof path, "%s/models/ggml-vocab-qwen35.gguf", CAIRN_LLAMA_DATA_DIR_DEFAULT);
-    struct llama_model_params params = llama_model_default_params();
-    params.vocab_only = true;
-    llama_log_set(quiet, NULL);
-    model = llama_model_load_from_file(path, params);
-    assert_non_null(model);
+    model = test_vocabulary_open();
     cairn_llama_vocab_init(&vocab, model);
     return 0;
 }

@@ -6,10 +6,10 @@
 #include "chat/chat_support.h"
 #include "test_support.h"
 
+#include "../chat/vocab_support.h"
 #include "cairn/cairn.h"
 #include "engine/engine_replica.h"
 #include "engine/llama_vocab.h"
-#include "llama.h"
 #include "serve/tokens.h"
 
 enum { CONTEXT = 8192, NEAR = 8, LONG_WORDS = 400 };
@@ -148,24 +148,10 @@ static void a_continued_conversation_resumes_within_8_tokens_of_the_end_of_the_p
     test_free_names(names, count);
 }
 
-static void quiet(enum ggml_log_level level, const char *text, void *context)
-{
-    (void)level;
-    (void)text;
-    (void)context;
-}
-
 static int setup(void **state)
 {
     (void)state;
-    char path[1024];
-    (void)snprintf(path, sizeof path, "%s/models/ggml-vocab-qwen35.gguf", CAIRN_LLAMA_DATA_DIR_DEFAULT);
-    struct llama_model_params params = llama_model_default_params();
-    params.vocab_only = true;
-    llama_log_set(quiet, NULL);
-    model = llama_model_load_from_file(path, params);
-    if (model == NULL)
-        return 1;
+    model = test_vocabulary_open();
     cairn_llama_vocab_init(&vocab, model);
     return 0;
 }
