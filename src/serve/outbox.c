@@ -102,6 +102,14 @@ bool cairn_outbox_is_cancelled(cairn_outbox *box)
     return cancelled;
 }
 
+bool cairn_outbox_is_ended(cairn_outbox *box)
+{
+    lock(box);
+    bool ended = box->ended;
+    unlock(box);
+    return ended;
+}
+
 uint64_t cairn_outbox_taken_ns(cairn_outbox *box)
 {
     lock(box);

@@ -65,6 +65,8 @@ void cairn_outbox_fail(cairn_outbox *box, const cairn_api_error *error);
 bool cairn_outbox_is_full(cairn_outbox *box);
 bool cairn_outbox_is_started(cairn_outbox *box);
 bool cairn_outbox_is_cancelled(cairn_outbox *box);
+/* All of it was given, or it failed. */
+bool cairn_outbox_is_ended(cairn_outbox *box);
 /* When the reader took the first bytes, by the box's clock; 0: not yet, or it has no clock. */
 uint64_t cairn_outbox_taken_ns(cairn_outbox *box);
 

@@ -164,11 +164,24 @@ void cairn_scheduler_counts(cairn_scheduler *s, uint32_t *ret_queued, uint32_t *
     unlock(s);
 }
 
+/* Is the job still active, with more of its answer to come? The lock is held. */
+static bool goes_on(const cairn_scheduler *s, uint64_t id)
+{
+    for (uint32_t i = 0; i < s->count_active; i++) {
+        if (s->active[i]->id == id)
+            return !cairn_outbox_is_ended(&s->active[i]->outbox);
+    }
+    return false;
+}
+
 uint32_t cairn_scheduler_list(cairn_scheduler *s, cairn_scheduler_slot slots[CAIRN_SLOTS_MAX])
 {
+    uint32_t count = 0;
     lock(s);
-    uint32_t count = s->count_shown;
-    memcpy(slots, s->shown, count * sizeof slots[0]);
+    for (uint32_t i = 0; i < s->count_shown; i++) {
+        if (goes_on(s, s->shown[i].job))
+            slots[count++] = s->shown[i];
+    }
     unlock(s);
     return count;
 }

@@ -84,7 +84,7 @@ void cairn_scheduler_nudge(cairn_scheduler *scheduler);
 /* Waiting and active requests now. */
 void cairn_scheduler_counts(cairn_scheduler *scheduler, uint32_t *ret_queued, uint32_t *ret_active);
 
-/* One active request, as it was after the last round. */
+/* One active request, as it was after the last round. One whose answer has been given is not listed any more. */
 typedef struct cairn_scheduler_slot {
     uint64_t job;
     cairn_namespace owner; /* see cairn_job.owner                                                   */

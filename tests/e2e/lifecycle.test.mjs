@@ -26,6 +26,18 @@ async function untilSlot(server, match) {
     }
 }
 
+test('an answer that was given is not shown as running', async () => {
+    const server = await Server.start(['-c', '2048', '--cache-ram', '256M']);
+    try {
+        for (let i = 0; i < 20; i++) {
+            assert.equal((await server.post('/v1/completions', { prompt: words(400, i), max_tokens: 2 })).status, 200);
+            assert.deepEqual((await server.get('/slots')).json.filter((slot) => slot.is_processing), []);
+        }
+    } finally {
+        await server.stop();
+    }
+});
+
 test('a client that leaves during the read stops it within a batch, and what was read is kept', async () => {
     const server = await Server.start(['-c', '16384', '--cache-ram', '1G', '-b', '256']);
     try {
