@@ -1,6 +1,6 @@
 // The program on the command line: clear messages, something to do next, and exit codes.
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { MODEL, Server, runProgram } from './harness.mjs';
 
@@ -123,4 +123,21 @@ test('verify proves exactness on this machine, and its control differs', async (
     assert.equal(control.length, 1);
     assert.ok(control[0].largest_difference > 0.01);
     assert.ok(report.cases.some((one) => one.mode === 'fast' && one.reused > 0));
+});
+
+// Docs: decisions/0014-work-blocks.md. The loader tells which operator each library got.
+test("ggml's work buffer comes from the program's operator new[]", async (t) => {
+    const env = { LD_BIND_NOW: '1', LD_DEBUG: 'bindings', LD_DEBUG_OUTPUT: `${folder}/bindings` };
+    const end = await runProgram(['verify', '-m', MODEL, '--tokens', '200', '--answer', '1', '-t', '1'], { env });
+    assert.equal(end.code, 0, end.err);
+    const told = (await readdir(folder)).filter((name) => name.startsWith('bindings.'));
+    const text = (await Promise.all(told.map((name) => readFile(`${folder}/${name}`, 'latin1')))).join('');
+    if (!/libggml-cpu[^ ]*\.so/.test(text)) {
+        return t.skip('libggml-cpu is part of the program');
+    }
+    for (const symbol of ['_Znam', '_ZdaPv']) { // operator new[] and delete[]
+        const bound = text.split('\n').filter((line) => /libggml-cpu[^ ]*\.so/.test(line) && line.includes(`\`${symbol}'`));
+        assert.ok(bound.length > 0, symbol);
+        assert.deepEqual(bound.filter((line) => !/ to [^ ]*\/cairn \[/.test(line)), []);
+    }
 });
