@@ -51,6 +51,15 @@ static uint64_t now_ns(const cairn_scheduler *s)
     return cairn_clock_now_ns(s->options.clock);
 }
 
+/* Active requests with more of their answer to come: one that has been given keeps nobody waiting. The lock is held. */
+static uint32_t count_going(const cairn_scheduler *s)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count_active; i++)
+        count += cairn_outbox_is_ended(&s->active[i]->outbox) ? 0 : 1;
+    return count;
+}
+
 static void report_load(cairn_scheduler *s)
 {
     cairn_metrics_load(s->options.metrics, s->queue.count, s->count_active);
@@ -94,7 +103,7 @@ void cairn_scheduler_submit(cairn_scheduler *s, cairn_job *job, cairn_api_error 
     cairn_job *away = NULL;
     lock(s);
     /* Those that a free slot is about to take do not wait. */
-    bool full = s->queue.count >= s->options.queue_max + (s->options.slots - s->count_active);
+    bool full = s->queue.count >= s->options.queue_max + (s->options.slots - count_going(s));
     if (full && !s->stopping)
         away = cairn_job_queue_make_way(&s->queue, job);
     if (s->stopping) {
@@ -160,7 +169,7 @@ void cairn_scheduler_counts(cairn_scheduler *s, uint32_t *ret_queued, uint32_t *
 {
     lock(s);
     *ret_queued = s->queue.count;
-    *ret_active = s->count_active;
+    *ret_active = count_going(s);
     unlock(s);
 }
 

@@ -81,7 +81,7 @@ void cairn_scheduler_ask_cache(cairn_scheduler *scheduler, cairn_scheduler_ask *
 /* Somebody cancelled a job, or a full outbox was drained: look again soon. */
 void cairn_scheduler_nudge(cairn_scheduler *scheduler);
 
-/* Waiting and active requests now. */
+/* Waiting and active requests now. One whose answer has been given is neither. */
 void cairn_scheduler_counts(cairn_scheduler *scheduler, uint32_t *ret_queued, uint32_t *ret_active);
 
 /* One active request, as it was after the last round. One whose answer has been given is not listed any more. */

@@ -38,6 +38,18 @@ test('an answer that was given is not shown as running', async () => {
     }
 });
 
+test('without a queue the next request is taken as soon as the answer before it is there', async () => {
+    const server = await Server.start(['-c', '2048', '--cache-ram', '256M', '--queue', '0']);
+    try {
+        for (let i = 0; i < 20; i++) {
+            const answer = await server.post('/v1/completions', { prompt: words(400, i), max_tokens: 2 });
+            assert.equal(answer.status, 200, `request ${i}: ${answer.text}`);
+        }
+    } finally {
+        await server.stop();
+    }
+});
+
 test('a client that leaves during the read stops it within a batch, and what was read is kept', async () => {
     const server = await Server.start(['-c', '16384', '--cache-ram', '1G', '-b', '256']);
     try {
