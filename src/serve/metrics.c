@@ -57,6 +57,7 @@ void cairn_metrics_request(cairn_metrics *m, cairn_ending ending, const cairn_re
     m->states_skipped += r->states_skipped;
     m->moved_bytes += r->moved_bytes;
     m->disk.waiting = m->disk_on; /* what it read is to be looked at, in the next idle moment */
+    m->shared.waiting = m->shared.on;
     observe(&m->queue, t->queue_ns, 1);
     if (t->answer_tokens > 0) {
         observe(&m->prompt, t->prompt_ns, 1);

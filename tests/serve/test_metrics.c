@@ -103,11 +103,38 @@ static void every_sample_belongs_to_an_announced_family(void **state)
     cairn_metrics_release(&metrics);
 }
 
+static void what_a_request_leaves_to_be_written_waits_from_its_end_on(void **state)
+{
+    (void)state;
+    const cairn_cache_disk_stats disk = {.bytes_max = 1000};
+    const cairn_cache_shared_stats shared = {.on = true};
+    const cairn_record record = {.prompt_tokens = 100, .read = 100};
+    const cairn_request_times times = {.answer_tokens = 1};
+    cairn_metrics_init(&metrics);
+    for (int there = 0; there < 2; there++) {
+        print();
+        assert_null(
+            strstr(cairn_buf_str(&text), "_waiting 1\n")); /* without lower tiers nothing ever waits */
+        cairn_buf_release(&text);
+        if (there == 1) {
+            cairn_metrics_disk(&metrics, &disk);
+            cairn_metrics_shared(&metrics, &shared);
+        }
+        cairn_metrics_request(&metrics, CAIRN_END_DONE, &record, &times);
+    }
+    print();
+    has("cairn_disk_waiting 1\n");
+    has("cairn_shared_waiting 1\n");
+    cairn_buf_release(&text);
+    cairn_metrics_release(&metrics);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_and_tokens_are_counted),
         cmocka_unit_test(every_sample_belongs_to_an_announced_family),
+        cmocka_unit_test(what_a_request_leaves_to_be_written_waits_from_its_end_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
