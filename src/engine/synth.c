@@ -23,6 +23,9 @@
 #include "gguf.h"
 #include "llama.h"
 
+/* In the llama.cpp source's models/: every architecture has this vocabulary, cut to its size. */
+#define VOCAB_FILE "ggml-vocab-qwen35.gguf"
+
 enum { PATH_BYTES_MAX = 4096, TEMPLATE_BYTES_MAX = 1 << 20, CHUNK_FLOATS = 1 << 20 };
 
 /* Everything about one file while it is made. */
@@ -172,7 +175,7 @@ static cairn_status describe(making *m, const cairn_synth_options *options, cair
     cairn_status status = CAIRN_OK;
 
     if (vocab_path == NULL) {
-        status = join(path, dir, "", m->arch->vocab, reterr);
+        status = join(path, dir, "", VOCAB_FILE, reterr);
         vocab_path = path;
     }
     if (status == CAIRN_OK)
@@ -200,7 +203,7 @@ static cairn_status describe(making *m, const cairn_synth_options *options, cair
     cairn_synth_vocab_metadata(&m->vocab, m->arch, m->out);
 
     if (template_path == NULL) {
-        status = join(path, dir, "templates/", m->arch->template_file, reterr);
+        status = join(path, dir, "templates/", m->arch->chat->template_file, reterr);
         template_path = path;
     }
     return status == CAIRN_OK ? read_template(m, template_path, reterr) : status;
@@ -224,7 +227,9 @@ static cairn_status lay_out_tensors(making *m, cairn_error *reterr)
     m->bytes = cairn_mem_alloc(m->mem, CHUNK_FLOATS * sizeof(float));
     if (m->plan.entries == NULL || m->floats == NULL || m->bytes == NULL)
         return cairn_error_set(reterr, CAIRN_NOMEM, "engine/synth: tensors", NULL);
-    m->arch->tensors(&m->plan);
+    m->arch->ends(&m->plan);
+    for (int layer = 0; layer < (int)m->size->layers; layer++)
+        m->arch->layer(&m->plan, layer);
 
     const struct ggml_init_params params = {.mem_size = (m->plan.entries_count + 1) * ggml_tensor_overhead(),
                                             .mem_buffer = NULL,

@@ -50,6 +50,21 @@ const char *const cairn_synth_qwen_specials[] = {
     "+</tool_response>",    "+<think>",           "+</think>",        NULL,
 };
 
+const cairn_synth_chat cairn_synth_chat_qwen25 = {
+    .specials = cairn_synth_qwen_specials,
+    .template_file = "Qwen-Qwen2.5-7B-Instruct.jinja",
+    .end_of_turn = "<|im_end|>",
+};
+const cairn_synth_chat cairn_synth_chat_qwen3 = {
+    .specials = cairn_synth_qwen_specials,
+    .template_file = "Qwen-Qwen3-0.6B.jinja",
+    .end_of_turn = "<|im_end|>",
+};
+
+const cairn_synth_how cairn_synth_convolution = {CAIRN_SYNTH_MATRIX, 0.4, 0, CAIRN_SYNTH_F32};
+const cairn_synth_how cairn_synth_delta_time_steps = {CAIRN_SYNTH_SOFTPLUS_INV, 0.001, 0.03, CAIRN_SYNTH_F32};
+const cairn_synth_how cairn_synth_delta_rates = {CAIRN_SYNTH_LOG_SPREAD, -0.5, -4.0, CAIRN_SYNTH_F32};
+
 const cairn_synth_arch *cairn_synth_arch_at(size_t index)
 {
     return index < sizeof(archs) / sizeof(archs[0]) ? archs[index] : NULL;
@@ -76,6 +91,11 @@ const cairn_synth_size *cairn_synth_size_get(const cairn_synth_arch *arch, const
 cairn_synth_how cairn_synth_matrix(double gain)
 {
     return (cairn_synth_how){.fill = CAIRN_SYNTH_MATRIX, .a = gain, .type = CAIRN_SYNTH_WEIGHT};
+}
+
+cairn_synth_how cairn_synth_matrix32(double gain)
+{
+    return (cairn_synth_how){.fill = CAIRN_SYNTH_MATRIX, .a = gain, .type = CAIRN_SYNTH_F32};
 }
 
 cairn_synth_how cairn_synth_norm(double mean)
@@ -131,9 +151,14 @@ void cairn_synth_add_embedding(cairn_synth_plan *plan, double deviation, double 
     cairn_synth_add1(plan, -1, "output_norm.weight", cairn_synth_norm(output_norm), plan->size->embd);
 }
 
-void cairn_synth_add_untied(cairn_synth_plan *plan, double deviation)
+void cairn_synth_add_tied(cairn_synth_plan *plan)
 {
-    const cairn_synth_how head = {.fill = CAIRN_SYNTH_ROWS, .a = deviation, .type = CAIRN_SYNTH_WEIGHT};
+    cairn_synth_add_embedding(plan, 0.08, 1.5);
+}
+
+void cairn_synth_add_untied(cairn_synth_plan *plan)
+{
+    const cairn_synth_how head = {.fill = CAIRN_SYNTH_ROWS, .a = 0.15, .type = CAIRN_SYNTH_WEIGHT};
     const cairn_synth_how embedding = {.fill = CAIRN_SYNTH_NORMAL, .b = 1.0, .type = CAIRN_SYNTH_WEIGHT};
 
     cairn_synth_add2(plan, -1, "token_embd.weight", embedding, plan->size->embd, plan->vocab);
@@ -149,15 +174,28 @@ void cairn_synth_add_norm(cairn_synth_plan *plan, int layer, const char *name)
     cairn_synth_add1(plan, layer, full, cairn_synth_norm(1.0), plan->size->embd);
 }
 
-void cairn_synth_add_attention(cairn_synth_plan *plan, int layer, double gain)
+void cairn_synth_add_qkv(cairn_synth_plan *plan, int layer, double gain, uint32_t q)
 {
     const cairn_synth_size *size = plan->size;
-    const uint32_t q = size->heads * size->head_dim, kv = size->heads_kv * size->head_dim;
+    const uint32_t kv = size->heads_kv * size->head_dim;
 
     cairn_synth_add2(plan, layer, "attn_q.weight", cairn_synth_matrix(gain), size->embd, q);
     cairn_synth_add2(plan, layer, "attn_k.weight", cairn_synth_matrix(gain), size->embd, kv);
     cairn_synth_add2(plan, layer, "attn_v.weight", cairn_synth_matrix(1.0), size->embd, kv);
-    cairn_synth_add2(plan, layer, "attn_output.weight", cairn_synth_matrix(1.5), q, size->embd);
+}
+
+void cairn_synth_add_attention(cairn_synth_plan *plan, int layer, double gain)
+{
+    const uint32_t q = plan->size->heads * plan->size->head_dim;
+
+    cairn_synth_add_qkv(plan, layer, gain, q);
+    cairn_synth_add2(plan, layer, "attn_output.weight", cairn_synth_matrix(1.5), q, plan->size->embd);
+}
+
+void cairn_synth_add_head_norms(cairn_synth_plan *plan, int layer, double mean)
+{
+    cairn_synth_add1(plan, layer, "attn_q_norm.weight", cairn_synth_norm(mean), plan->size->head_dim);
+    cairn_synth_add1(plan, layer, "attn_k_norm.weight", cairn_synth_norm(mean), plan->size->head_dim);
 }
 
 void cairn_synth_add_ffn(cairn_synth_plan *plan, int layer, double gain)
@@ -173,9 +211,8 @@ void cairn_synth_add_experts(cairn_synth_plan *plan, int layer, double gain)
 {
     const cairn_synth_size *size = plan->size;
     const uint32_t ff = size->expert_ff, count = size->experts;
-    const cairn_synth_how router = {.fill = CAIRN_SYNTH_MATRIX, .a = 1.0, .type = CAIRN_SYNTH_F32};
 
-    cairn_synth_add2(plan, layer, "ffn_gate_inp.weight", router, size->embd, count);
+    cairn_synth_add2(plan, layer, "ffn_gate_inp.weight", cairn_synth_matrix32(1.0), size->embd, count);
     cairn_synth_add3(plan, layer, "ffn_gate_exps.weight", cairn_synth_matrix(1.0), size->embd, ff, count);
     cairn_synth_add3(plan, layer, "ffn_up_exps.weight", cairn_synth_matrix(1.0), size->embd, ff, count);
     cairn_synth_add3(plan, layer, "ffn_down_exps.weight", cairn_synth_matrix(gain), ff, size->embd, count);
@@ -244,13 +281,14 @@ void cairn_synth_set_common(struct gguf_context *kv, const char *arch, const cai
     cairn_synth_set_f32(kv, arch, "attention.layer_norm_rms_epsilon", 1e-6f);
 }
 
-void cairn_synth_set_hybrid(struct gguf_context *kv, const char *arch, const cairn_synth_size *size)
+void cairn_synth_set_hybrid(struct gguf_context *kv, const char *arch, const cairn_synth_size *size,
+                            uint32_t heads_kv)
 {
     uint32_t heads[CAIRN_SYNTH_LAYERS_MAX];
 
     CAIRN_ASSERT(size->layers <= CAIRN_SYNTH_LAYERS_MAX);
     for (uint32_t layer = 0; layer < size->layers; layer++)
-        heads[layer] = cairn_synth_is_attention(size, layer) ? size->heads_kv : 0;
+        heads[layer] = cairn_synth_is_attention(size, layer) ? heads_kv : 0;
     cairn_synth_set_u32s(kv, arch, "attention.head_count_kv", heads, size->layers);
 }
 

@@ -3,7 +3,7 @@
  *
  * A row says everything that is particular to one architecture: its metadata keys, its tensors as the conversion
  * scripts write them (no optional ones that real files lack), how each is drawn, and its sizes. Adding an
- * architecture is a metadata and a tensors function in a file synth_<family>.c, and one line in synth_arch.c. libllama
+ * architecture is a metadata and a layer function in a file synth_<family>.c, and one line in synth_arch.c. libllama
  * checks the result: the written file is opened before it gets its name.
  *
  * What makes a good row: a wrong recurrent state must change the logits clearly (tests/engine/test_synth.c). So
@@ -72,20 +72,24 @@ typedef struct cairn_synth_plan {
     size_t entries_count;
 } cairn_synth_plan;
 
-typedef struct cairn_synth_arch {
-    const char *name;            /* as libllama spells it */
-    const char *about;           /* one line for people */
-    const char *vocab;           /* file in the llama.cpp source's models/ */
-    const char *vocab_pre;       /* tokenizer.ggml.pre */
-    const char *const *specials; /* tokens that the template uses, NULL at the end; see synth_vocab.h */
-    const char *template_file;   /* file in models/templates/ */
+/* How a model talks. */
+typedef struct cairn_synth_chat {
+    const char *const *specials; /* tokens that the template uses, NULL at the end; may be NULL */
+    const char *template_file;   /* file in the llama.cpp source's models/templates/ */
     const char *begin;           /* text of the token that begins a text; NULL: "<|endoftext|>" */
     const char *end_of_turn;     /* text of the token that ends an answer */
-    float end_factor;            /* how strongly its row is drawn: decides how long greedy answers are */
+} cairn_synth_chat;
+
+typedef struct cairn_synth_arch {
+    const char *name;      /* as libllama spells it */
+    const char *about;     /* one line for people */
+    const char *vocab_pre; /* tokenizer.ggml.pre; NULL: "qwen2" */
+    const cairn_synth_chat *chat;
     const cairn_synth_size *sizes;
     size_t sizes_count;
     void (*metadata)(struct gguf_context *kv, const cairn_synth_size *size);
-    void (*tensors)(cairn_synth_plan *plan);
+    void (*ends)(cairn_synth_plan *plan);             /* adds the tensors outside the layers */
+    void (*layer)(cairn_synth_plan *plan, int layer); /* adds those of one layer */
 } cairn_synth_arch;
 
 /* The architecture of that name, or NULL. */
@@ -113,23 +117,34 @@ void cairn_synth_add3(cairn_synth_plan *plan, int layer, const char *name, cairn
 void cairn_synth_add4(cairn_synth_plan *plan, int layer, const char *name, cairn_synth_how how,
                       const int64_t dims[4]);
 
-/* Common ways to draw. `gain` 1 keeps the variance of what goes through. */
+/* Common ways to draw. `gain` 1 keeps the variance of what goes through; matrix32 is one that files keep in 32 bits. */
 cairn_synth_how cairn_synth_matrix(double gain);
+cairn_synth_how cairn_synth_matrix32(double gain);
 cairn_synth_how cairn_synth_norm(double mean);
 cairn_synth_how cairn_synth_bias(double deviation);
 
-/* The embedding, which is the output head too, and the last norm. */
+/* A short convolution in front of SiLU, and what the decays of the delta rule are made of. */
+extern const cairn_synth_how cairn_synth_convolution, cairn_synth_delta_time_steps, cairn_synth_delta_rates;
+
+/* The embedding, which is the output head too, and the last norm; add_tied: drawn as nearly all are. */
 void cairn_synth_add_embedding(cairn_synth_plan *plan, double deviation, double output_norm);
+void cairn_synth_add_tied(cairn_synth_plan *plan);
 
 /* An embedding and a head of its own, and the last norm. */
-void cairn_synth_add_untied(cairn_synth_plan *plan, double deviation);
+void cairn_synth_add_untied(cairn_synth_plan *plan);
 
 /* "<name>.weight": a norm of the size's width. */
 void cairn_synth_add_norm(cairn_synth_plan *plan, int layer, const char *name);
 
-/* Query, key, value and output projections. `gain` is that of queries and keys: without norms on them it
- * decides how sharp attention is; their products have a deviation of gain * gain. */
+/* Query, key and value projections, with `q` rows of queries. `gain` is that of queries and keys: without norms on
+ * them it decides how sharp attention is; their products have a deviation of gain * gain. */
+void cairn_synth_add_qkv(cairn_synth_plan *plan, int layer, double gain, uint32_t q);
+
+/* The same for the heads of the size, and the output projection. */
 void cairn_synth_add_attention(cairn_synth_plan *plan, int layer, double gain);
+
+/* Norms of queries and keys, which then set how sharp attention is. */
+void cairn_synth_add_head_norms(cairn_synth_plan *plan, int layer, double mean);
 
 /* Gate, up and down projections; the same for experts, with a router; one expert that is always used. */
 void cairn_synth_add_ffn(cairn_synth_plan *plan, int layer, double gain);
@@ -149,8 +164,9 @@ void cairn_synth_set_u32s(struct gguf_context *kv, const char *arch, const char 
 /* The keys that nearly every architecture has: context, layers, embedding, feed-forward, heads. */
 void cairn_synth_set_common(struct gguf_context *kv, const char *arch, const cairn_synth_size *size);
 
-/* "attention.head_count_kv" for each layer, 0 where it is recurrent: how most hybrids name their layers. */
-void cairn_synth_set_hybrid(struct gguf_context *kv, const char *arch, const cairn_synth_size *size);
+/* "attention.head_count_kv" for each layer, `heads_kv` or 0 where it is recurrent: how most hybrids name them. */
+void cairn_synth_set_hybrid(struct gguf_context *kv, const char *arch, const cairn_synth_size *size,
+                            uint32_t heads_kv);
 
 /* "ssm.*": convolution of 4, state, groups, ranks, inner size. */
 void cairn_synth_set_ssm(struct gguf_context *kv, const char *arch, const cairn_synth_size *size);
@@ -160,6 +176,9 @@ void cairn_synth_set_experts(struct gguf_context *kv, const char *arch, const ca
 
 /* Special tokens that chat templates of the Qwen family use, after the three that the vocabulary names itself. */
 extern const char *const cairn_synth_qwen_specials[];
+
+/* The chat of Qwen 2.5, which stands in for templates that the llama.cpp source does not have, and that of Qwen 3. */
+extern const cairn_synth_chat cairn_synth_chat_qwen25, cairn_synth_chat_qwen3;
 
 extern const cairn_synth_arch cairn_synth_qwen35, cairn_synth_qwen35moe, cairn_synth_qwen3next;
 extern const cairn_synth_arch cairn_synth_llama, cairn_synth_qwen3, cairn_synth_gemma3, cairn_synth_gpt_oss,

@@ -56,21 +56,14 @@ static void qwen3next_metadata(struct gguf_context *kv, const cairn_synth_size *
     cairn_synth_set_u32(kv, "qwen3next", "expert_shared_feed_forward_length", size->expert_ff);
 }
 
-static const cairn_synth_how short_convolution = {CAIRN_SYNTH_MATRIX, 0.4, 0, CAIRN_SYNTH_F32};
-static const cairn_synth_how time_step_bias = {CAIRN_SYNTH_SOFTPLUS_INV, 0.001, 0.03, CAIRN_SYNTH_F32};
-static const cairn_synth_how decay = {CAIRN_SYNTH_LOG_SPREAD, -0.5, -4.0, CAIRN_SYNTH_F32};
-
 /* Attention whose query projection also makes a gate for its output. */
 static void gated_attention(cairn_synth_plan *plan, int layer)
 {
     const cairn_synth_size *size = plan->size;
-    const uint32_t q = size->heads * size->head_dim, kv = size->heads_kv * size->head_dim;
+    const uint32_t q = size->heads * size->head_dim;
 
-    cairn_synth_add2(plan, layer, "attn_q.weight", cairn_synth_matrix(1.0), size->embd, 2 * q);
-    cairn_synth_add2(plan, layer, "attn_k.weight", cairn_synth_matrix(1.0), size->embd, kv);
-    cairn_synth_add2(plan, layer, "attn_v.weight", cairn_synth_matrix(1.0), size->embd, kv);
-    cairn_synth_add1(plan, layer, "attn_q_norm.weight", cairn_synth_norm(1.5), size->head_dim);
-    cairn_synth_add1(plan, layer, "attn_k_norm.weight", cairn_synth_norm(1.5), size->head_dim);
+    cairn_synth_add_qkv(plan, layer, 1.0, 2 * q);
+    cairn_synth_add_head_norms(plan, layer, 1.5);
     cairn_synth_add2(plan, layer, "attn_output.weight", cairn_synth_matrix(2.0), q, size->embd);
 }
 
@@ -82,9 +75,9 @@ static void gated_delta(cairn_synth_plan *plan, int layer, bool fused)
 
     cairn_synth_add2(plan, layer, "attn_qkv.weight", cairn_synth_matrix(1.0), size->embd, channels);
     cairn_synth_add2(plan, layer, "attn_gate.weight", cairn_synth_matrix(1.0), size->embd, size->inner);
-    cairn_synth_add2(plan, layer, "ssm_conv1d.weight", short_convolution, 4, channels);
-    cairn_synth_add1(plan, layer, "ssm_dt.bias", time_step_bias, size->ranks);
-    cairn_synth_add1(plan, layer, "ssm_a", decay, size->ranks);
+    cairn_synth_add2(plan, layer, "ssm_conv1d.weight", cairn_synth_convolution, 4, channels);
+    cairn_synth_add1(plan, layer, "ssm_dt.bias", cairn_synth_delta_time_steps, size->ranks);
+    cairn_synth_add1(plan, layer, "ssm_a", cairn_synth_delta_rates, size->ranks);
     if (fused) {
         cairn_synth_add2(plan, layer, "ssm_ba.weight", cairn_synth_matrix(0.7), size->embd, 2 * size->ranks);
     } else {
@@ -105,37 +98,30 @@ static void mixer(cairn_synth_plan *plan, int layer, bool fused)
     cairn_synth_add_norm(plan, layer, "post_attention_norm");
 }
 
-static void qwen35_tensors(cairn_synth_plan *plan)
+static void qwen35_layer(cairn_synth_plan *plan, int layer)
 {
-    cairn_synth_add_embedding(plan, 0.08, 1.5); /* the head is tied to the embedding, as in the 0.8B file */
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        mixer(plan, layer, false);
-        cairn_synth_add_ffn(plan, layer, 1.0);
-    }
+    mixer(plan, layer, false);
+    cairn_synth_add_ffn(plan, layer, 1.0);
 }
 
-static void experts_tensors(cairn_synth_plan *plan, bool fused)
+static void experts_layer(cairn_synth_plan *plan, int layer, bool fused)
 {
     const cairn_synth_size *size = plan->size;
-    const cairn_synth_how gate = {CAIRN_SYNTH_MATRIX, 1.0, 0, CAIRN_SYNTH_F32};
 
-    cairn_synth_add_untied(plan, 0.15);
-    for (int layer = 0; layer < (int)size->layers; layer++) {
-        mixer(plan, layer, fused);
-        cairn_synth_add_experts(plan, layer, 1.5);
-        cairn_synth_add1(plan, layer, "ffn_gate_inp_shexp.weight", gate, size->embd);
-        cairn_synth_add_shared_expert(plan, layer, size->expert_ff, 1.0);
-    }
+    mixer(plan, layer, fused);
+    cairn_synth_add_experts(plan, layer, 1.5);
+    cairn_synth_add1(plan, layer, "ffn_gate_inp_shexp.weight", cairn_synth_matrix32(1.0), size->embd);
+    cairn_synth_add_shared_expert(plan, layer, size->expert_ff, 1.0);
 }
 
-static void qwen35moe_tensors(cairn_synth_plan *plan)
+static void qwen35moe_layer(cairn_synth_plan *plan, int layer)
 {
-    experts_tensors(plan, false);
+    experts_layer(plan, layer, false);
 }
 
-static void qwen3next_tensors(cairn_synth_plan *plan)
+static void qwen3next_layer(cairn_synth_plan *plan, int layer)
 {
-    experts_tensors(plan, true);
+    experts_layer(plan, layer, true);
 }
 
 static const cairn_synth_size qwen35_sizes[] = {
@@ -186,68 +172,64 @@ static const cairn_synth_size qwen35_sizes[] = {
      .inner = 2048},
 };
 
-static const cairn_synth_size experts_sizes[] = {
-    {.name = "tiny",
-     .weight_type = GGML_TYPE_F16,
-     .vocab_merges = 5000,
-     .context = 262144,
-     .layers = 8,
-     .embd = 256,
-     .ff = 512,
-     .heads = 4,
-     .heads_kv = 2,
-     .head_dim = 64,
-     .attention_every = 4,
-     .state = 64,
-     .groups = 2,
-     .ranks = 4,
-     .inner = 256,
-     .experts = 8,
-     .experts_used = 2,
-     .expert_ff = 128},
+static const cairn_synth_size experts_tiny = {
+    .name = "tiny",
+    .weight_type = GGML_TYPE_F16,
+    .vocab_merges = 5000,
+    .context = 262144,
+    .layers = 8,
+    .embd = 256,
+    .ff = 512,
+    .heads = 4,
+    .heads_kv = 2,
+    .head_dim = 64,
+    .attention_every = 4,
+    .state = 64,
+    .groups = 2,
+    .ranks = 4,
+    .inner = 256,
+    .experts = 8,
+    .experts_used = 2,
+    .expert_ff = 128,
+};
+
+static const cairn_synth_chat qwen35_chat = {
+    .specials = cairn_synth_qwen_specials,
+    .template_file = "Qwen3.5-4B.jinja",
+    .end_of_turn = "<|im_end|>",
 };
 
 const cairn_synth_arch cairn_synth_qwen35 = {
     .name = "qwen35",
     .about = "gated delta rule and attention, three to one (Qwen3.5, Qwen3.6)",
-    .vocab = "ggml-vocab-qwen35.gguf",
     .vocab_pre = "qwen35",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "Qwen3.5-4B.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
+    .chat = &qwen35_chat,
     .sizes = qwen35_sizes,
     .sizes_count = sizeof(qwen35_sizes) / sizeof(qwen35_sizes[0]),
     .metadata = qwen35_metadata,
-    .tensors = qwen35_tensors,
+    .ends = cairn_synth_add_tied,
+    .layer = qwen35_layer,
 };
 
 const cairn_synth_arch cairn_synth_qwen35moe = {
     .name = "qwen35moe",
     .about = "gated delta rule and attention, three to one, with experts (Qwen3.5-35B-A3B)",
-    .vocab = "ggml-vocab-qwen35.gguf",
     .vocab_pre = "qwen35",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "Qwen3.5-4B.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = experts_sizes,
-    .sizes_count = sizeof(experts_sizes) / sizeof(experts_sizes[0]),
+    .chat = &qwen35_chat,
+    .sizes = &experts_tiny,
+    .sizes_count = 1,
     .metadata = qwen35moe_metadata,
-    .tensors = qwen35moe_tensors,
+    .ends = cairn_synth_add_untied,
+    .layer = qwen35moe_layer,
 };
 
 const cairn_synth_arch cairn_synth_qwen3next = {
     .name = "qwen3next",
     .about = "gated delta rule and attention, three to one, with experts (Qwen3-Next)",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "Qwen-Qwen3-0.6B.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = experts_sizes,
-    .sizes_count = sizeof(experts_sizes) / sizeof(experts_sizes[0]),
+    .chat = &cairn_synth_chat_qwen3,
+    .sizes = &experts_tiny,
+    .sizes_count = 1,
     .metadata = qwen3next_metadata,
-    .tensors = qwen3next_tensors,
+    .ends = cairn_synth_add_untied,
+    .layer = qwen3next_layer,
 };

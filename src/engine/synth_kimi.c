@@ -11,19 +11,12 @@
 
 enum { LATENT = 128, ROTATED = 32, DENSE_LAYERS = 1, SIGMOID_GATES = 2 };
 
-static const cairn_synth_how short_convolution = {CAIRN_SYNTH_MATRIX, 0.4, 0, CAIRN_SYNTH_F32};
-static const cairn_synth_how time_step_bias = {CAIRN_SYNTH_SOFTPLUS_INV, 0.001, 0.03, CAIRN_SYNTH_F32};
-static const cairn_synth_how decay = {CAIRN_SYNTH_LOG_SPREAD, -0.5, -4.0, CAIRN_SYNTH_F32};
-
 static void kimi_metadata(struct gguf_context *kv, const cairn_synth_size *size)
 {
     const char *arch = "kimi-linear";
-    uint32_t heads[CAIRN_SYNTH_LAYERS_MAX];
 
     cairn_synth_set_common(kv, arch, size);
-    for (uint32_t layer = 0; layer < size->layers; layer++)
-        heads[layer] = cairn_synth_is_attention(size, layer) ? 1 : 0; /* one latent head, shared */
-    cairn_synth_set_u32s(kv, arch, "attention.head_count_kv", heads, size->layers);
+    cairn_synth_set_hybrid(kv, arch, size, 1); /* one latent head, shared */
     cairn_synth_set_u32(kv, arch, "attention.kv_lora_rank", LATENT);
     cairn_synth_set_u32(kv, arch, "attention.key_length", LATENT + ROTATED);
     cairn_synth_set_u32(kv, arch, "attention.value_length", LATENT);
@@ -49,13 +42,13 @@ static void delta_layer(cairn_synth_plan *plan, int layer)
 
     for (int i = 0; i < 3; i++) {
         cairn_synth_add2(plan, layer, projections[i], cairn_synth_matrix(1.0), size->embd, width);
-        cairn_synth_add3(plan, layer, convolutions[i], short_convolution, 4, 1, width);
+        cairn_synth_add3(plan, layer, convolutions[i], cairn_synth_convolution, 4, 1, width);
     }
     cairn_synth_add2(plan, layer, "ssm_f_a.weight", cairn_synth_matrix(1.0), size->embd, head);
     cairn_synth_add2(plan, layer, "ssm_f_b.weight", cairn_synth_matrix(0.5), head, width);
     cairn_synth_add2(plan, layer, "ssm_beta.weight", cairn_synth_matrix(1.0), size->embd, size->heads);
-    cairn_synth_add2(plan, layer, "ssm_a", decay, 1, size->heads);
-    cairn_synth_add1(plan, layer, "ssm_dt.bias", time_step_bias, width);
+    cairn_synth_add2(plan, layer, "ssm_a", cairn_synth_delta_rates, 1, size->heads);
+    cairn_synth_add1(plan, layer, "ssm_dt.bias", cairn_synth_delta_time_steps, width);
     cairn_synth_add2(plan, layer, "ssm_g_a.weight", cairn_synth_matrix(1.0), size->embd, head);
     cairn_synth_add2(plan, layer, "ssm_g_b.weight", cairn_synth_matrix(1.0), head, width);
     cairn_synth_add1(plan, layer, "ssm_norm.weight", cairn_synth_norm(1.0), head);
@@ -70,59 +63,54 @@ static void latent_layer(cairn_synth_plan *plan, int layer)
 {
     const cairn_synth_size *size = plan->size;
     const uint32_t head = size->head_dim;
-    const cairn_synth_how expand_keys = {CAIRN_SYNTH_MATRIX, 1.9, 0, CAIRN_SYNTH_F32};
-    const cairn_synth_how expand_values = {CAIRN_SYNTH_MATRIX, 1.0, 0, CAIRN_SYNTH_F32};
 
     cairn_synth_add2(plan, layer, "attn_q.weight", cairn_synth_matrix(1.9), size->embd,
                      size->heads * (head + ROTATED));
     cairn_synth_add2(plan, layer, "attn_kv_a_mqa.weight", cairn_synth_matrix(1.9), size->embd,
                      LATENT + ROTATED);
     cairn_synth_add1(plan, layer, "attn_kv_a_norm.weight", cairn_synth_norm(1.0), LATENT);
-    cairn_synth_add3(plan, layer, "attn_k_b.weight", expand_keys, head, LATENT, size->heads);
-    cairn_synth_add3(plan, layer, "attn_v_b.weight", expand_values, LATENT, head, size->heads);
+    cairn_synth_add3(plan, layer, "attn_k_b.weight", cairn_synth_matrix32(1.9), head, LATENT, size->heads);
+    cairn_synth_add3(plan, layer, "attn_v_b.weight", cairn_synth_matrix32(1.0), LATENT, head, size->heads);
     cairn_synth_add2(plan, layer, "attn_output.weight", cairn_synth_matrix(1.5), size->heads * head,
                      size->embd);
 }
 
-static void kimi_tensors(cairn_synth_plan *plan)
+static void kimi_layer(cairn_synth_plan *plan, int layer)
 {
     const cairn_synth_size *size = plan->size;
 
-    cairn_synth_add_untied(plan, 0.15);
-    for (int layer = 0; layer < (int)size->layers; layer++) {
-        cairn_synth_add_norm(plan, layer, "attn_norm");
-        if (cairn_synth_is_attention(size, (uint32_t)layer))
-            latent_layer(plan, layer);
-        else
-            delta_layer(plan, layer);
-        cairn_synth_add_norm(plan, layer, "ffn_norm");
-        if (layer < DENSE_LAYERS) {
-            cairn_synth_add_ffn(plan, layer, 1.0);
-            continue;
-        }
-        cairn_synth_add_experts(plan, layer, 0.6);
-        cairn_synth_add1(plan, layer, "exp_probs_b.bias", cairn_synth_bias(0.05), size->experts);
-        cairn_synth_add_shared_expert(plan, layer, size->expert_ff, 1.0);
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    if (cairn_synth_is_attention(size, (uint32_t)layer))
+        latent_layer(plan, layer);
+    else
+        delta_layer(plan, layer);
+    cairn_synth_add_norm(plan, layer, "ffn_norm");
+    if (layer < DENSE_LAYERS) {
+        cairn_synth_add_ffn(plan, layer, 1.0);
+        return;
     }
+    cairn_synth_add_experts(plan, layer, 0.6);
+    cairn_synth_add1(plan, layer, "exp_probs_b.bias", cairn_synth_bias(0.05), size->experts);
+    cairn_synth_add_shared_expert(plan, layer, size->expert_ff, 1.0);
 }
 
 /* ---- the rows ------------------------------------------------------------------------------------ */
 
-static const cairn_synth_size kimi_sizes[] = {
-    {.name = "tiny",
-     .weight_type = GGML_TYPE_F16,
-     .vocab_merges = 5000,
-     .context = 1048576,
-     .layers = 8,
-     .embd = 256,
-     .ff = 512,
-     .heads = 4,
-     .heads_kv = 4,
-     .head_dim = 64,
-     .attention_every = 4,
-     .experts = 8,
-     .experts_used = 2,
-     .expert_ff = 128},
+static const cairn_synth_size kimi_tiny = {
+    .name = "tiny",
+    .weight_type = GGML_TYPE_F16,
+    .vocab_merges = 5000,
+    .context = 1048576,
+    .layers = 8,
+    .embd = 256,
+    .ff = 512,
+    .heads = 4,
+    .heads_kv = 4,
+    .head_dim = 64,
+    .attention_every = 4,
+    .experts = 8,
+    .experts_used = 2,
+    .expert_ff = 128,
 };
 
 static const char *const kimi_specials[] = {"<|im_user|>",
@@ -136,17 +124,19 @@ static const char *const kimi_specials[] = {"<|im_user|>",
                                             "<|tool_call_end|>",
                                             NULL};
 
-const cairn_synth_arch cairn_synth_kimi_linear = {
-    .name = "kimi-linear",
-    .about = "delta attention with a decay for each channel and latent attention, three to one (Kimi Linear)",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
+static const cairn_synth_chat kimi_chat = {
     .specials = kimi_specials,
     .template_file = "moonshotai-Kimi-K2.jinja",
     .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = kimi_sizes,
-    .sizes_count = sizeof(kimi_sizes) / sizeof(kimi_sizes[0]),
+};
+
+const cairn_synth_arch cairn_synth_kimi_linear = {
+    .name = "kimi-linear",
+    .about = "delta attention with a decay for each channel and latent attention, three to one (Kimi Linear)",
+    .chat = &kimi_chat,
+    .sizes = &kimi_tiny,
+    .sizes_count = 1,
     .metadata = kimi_metadata,
-    .tensors = kimi_tensors,
+    .ends = cairn_synth_add_untied,
+    .layer = kimi_layer,
 };

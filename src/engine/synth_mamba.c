@@ -16,7 +16,6 @@
 #include "ggml.h"
 #include "gguf.h"
 
-static const cairn_synth_how short_convolution = {CAIRN_SYNTH_MATRIX, 0.4, 0, CAIRN_SYNTH_F32};
 static const cairn_synth_how pass_by = {CAIRN_SYNTH_NORMAL, 0.2, 0.05, CAIRN_SYNTH_F32};
 
 /* ---- layers --------------------------------------------------------------------------------------------- */
@@ -31,14 +30,13 @@ static void mamba1(cairn_synth_plan *plan, int layer, bool norms)
     const cairn_synth_size *size = plan->size;
     const cairn_synth_how rates = {CAIRN_SYNTH_STATE_RAMP, 0.1, 0, CAIRN_SYNTH_F32};
     const cairn_synth_how time_steps = {CAIRN_SYNTH_SOFTPLUS_INV, 0.01, 0.3, CAIRN_SYNTH_F32};
-    const cairn_synth_how time_matrix = {CAIRN_SYNTH_MATRIX, 0.5, 0, CAIRN_SYNTH_F32};
 
     cairn_synth_add2(plan, layer, "ssm_in.weight", cairn_synth_matrix(1.0), size->embd, 2 * size->inner);
-    cairn_synth_add2(plan, layer, "ssm_conv1d.weight", short_convolution, 4, size->inner);
+    cairn_synth_add2(plan, layer, "ssm_conv1d.weight", cairn_synth_convolution, 4, size->inner);
     cairn_synth_add1(plan, layer, "ssm_conv1d.bias", cairn_synth_bias(0.02), size->inner);
     cairn_synth_add2(plan, layer, "ssm_x.weight", cairn_synth_matrix(norms ? 1.0 : 5.0), size->inner,
                      size->ranks + 2 * size->state);
-    cairn_synth_add2(plan, layer, "ssm_dt.weight", time_matrix, size->ranks, size->inner);
+    cairn_synth_add2(plan, layer, "ssm_dt.weight", cairn_synth_matrix32(0.5), size->ranks, size->inner);
     cairn_synth_add1(plan, layer, "ssm_dt.bias", time_steps, size->inner);
     if (norms) {
         cairn_synth_add1(plan, layer, "ssm_dt_norm.weight", cairn_synth_norm(1.0), size->ranks);
@@ -61,7 +59,7 @@ static void mamba2(cairn_synth_plan *plan, int layer)
 
     cairn_synth_add2(plan, layer, "ssm_in.weight", cairn_synth_matrix(1.0), size->embd,
                      size->inner + channels + size->ranks);
-    cairn_synth_add2(plan, layer, "ssm_conv1d.weight", short_convolution, 4, channels);
+    cairn_synth_add2(plan, layer, "ssm_conv1d.weight", cairn_synth_convolution, 4, channels);
     cairn_synth_add1(plan, layer, "ssm_conv1d.bias", cairn_synth_bias(0.02), channels);
     cairn_synth_add1(plan, layer, "ssm_dt.bias", head_time_steps, size->ranks);
     cairn_synth_add2(plan, layer, "ssm_a", head_rates, 1, size->ranks);
@@ -90,7 +88,7 @@ static void plamo2_mamba(cairn_synth_plan *plan, int layer)
     const uint32_t time = size->embd / 16 > 64 ? size->embd / 16 : 64;
 
     cairn_synth_add2(plan, layer, "ssm_in.weight", cairn_synth_matrix(1.0), size->embd, 2 * size->inner);
-    cairn_synth_add2(plan, layer, "ssm_conv1d.weight", short_convolution, 4, size->inner);
+    cairn_synth_add2(plan, layer, "ssm_conv1d.weight", cairn_synth_convolution, 4, size->inner);
     cairn_synth_add2(plan, layer, "ssm_x.weight", cairn_synth_matrix(1.0), size->inner,
                      time + 2 * size->state);
     cairn_synth_add2(plan, layer, "ssm_dt.weight", cairn_synth_matrix(0.5), time, size->ranks);
@@ -112,13 +110,10 @@ static void mamba_metadata(struct gguf_context *kv, const cairn_synth_size *size
     cairn_synth_set_bool(kv, "mamba", "ssm.dt_b_c_rms", false);
 }
 
-static void mamba_tensors(cairn_synth_plan *plan)
+static void mamba_layer(cairn_synth_plan *plan, int layer)
 {
-    cairn_synth_add_embedding(plan, 0.08, 1.5);
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        cairn_synth_add_norm(plan, layer, "attn_norm");
-        mamba1(plan, layer, false);
-    }
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    mamba1(plan, layer, false);
 }
 
 static void mamba2_metadata(struct gguf_context *kv, const cairn_synth_size *size)
@@ -127,40 +122,34 @@ static void mamba2_metadata(struct gguf_context *kv, const cairn_synth_size *siz
     cairn_synth_set_ssm(kv, "mamba2", size);
 }
 
-static void mamba2_tensors(cairn_synth_plan *plan)
+static void mamba2_layer(cairn_synth_plan *plan, int layer)
 {
-    cairn_synth_add_embedding(plan, 0.08, 1.5);
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        cairn_synth_add_norm(plan, layer, "attn_norm");
-        mamba2(plan, layer);
-    }
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    mamba2(plan, layer);
 }
 
 static void jamba_metadata(struct gguf_context *kv, const cairn_synth_size *size)
 {
     cairn_synth_set_common(kv, "jamba", size);
-    cairn_synth_set_hybrid(kv, "jamba", size);
+    cairn_synth_set_hybrid(kv, "jamba", size, size->heads_kv);
     cairn_synth_set_ssm(kv, "jamba", size);
     cairn_synth_set_u32(kv, "jamba", "expert_count", size->experts);
     cairn_synth_set_u32(kv, "jamba", "expert_used_count", size->experts_used);
 }
 
 /* Every second layer has experts. */
-static void jamba_tensors(cairn_synth_plan *plan)
+static void jamba_layer(cairn_synth_plan *plan, int layer)
 {
-    cairn_synth_add_embedding(plan, 0.08, 1.5);
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        cairn_synth_add_norm(plan, layer, "attn_norm");
-        if (cairn_synth_is_attention(plan->size, (uint32_t)layer))
-            cairn_synth_add_attention(plan, layer, 1.9);
-        else
-            mamba1(plan, layer, true);
-        cairn_synth_add_norm(plan, layer, "ffn_norm");
-        if (layer % 2 == 1)
-            cairn_synth_add_experts(plan, layer, 1.5);
-        else
-            cairn_synth_add_ffn(plan, layer, 1.0);
-    }
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    if (cairn_synth_is_attention(plan->size, (uint32_t)layer))
+        cairn_synth_add_attention(plan, layer, 1.9);
+    else
+        mamba1(plan, layer, true);
+    cairn_synth_add_norm(plan, layer, "ffn_norm");
+    if (layer % 2 == 1)
+        cairn_synth_add_experts(plan, layer, 1.5);
+    else
+        cairn_synth_add_ffn(plan, layer, 1.0);
 }
 
 static void falcon_h1_metadata(struct gguf_context *kv, const cairn_synth_size *size)
@@ -171,22 +160,19 @@ static void falcon_h1_metadata(struct gguf_context *kv, const cairn_synth_size *
 }
 
 /* Attention and Mamba side by side in every layer. */
-static void falcon_h1_tensors(cairn_synth_plan *plan)
+static void falcon_h1_layer(cairn_synth_plan *plan, int layer)
 {
-    cairn_synth_add_embedding(plan, 0.08, 1.5);
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        cairn_synth_add_norm(plan, layer, "attn_norm");
-        cairn_synth_add_attention(plan, layer, 1.9);
-        mamba2(plan, layer);
-        cairn_synth_add1(plan, layer, "ffn_norm", cairn_synth_norm(1.0), plan->size->embd);
-        cairn_synth_add_ffn(plan, layer, 1.0);
-    }
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    cairn_synth_add_attention(plan, layer, 1.9);
+    mamba2(plan, layer);
+    cairn_synth_add1(plan, layer, "ffn_norm", cairn_synth_norm(1.0), plan->size->embd);
+    cairn_synth_add_ffn(plan, layer, 1.0);
 }
 
 static void granitehybrid_metadata(struct gguf_context *kv, const cairn_synth_size *size)
 {
     cairn_synth_set_common(kv, "granitehybrid", size);
-    cairn_synth_set_hybrid(kv, "granitehybrid", size);
+    cairn_synth_set_hybrid(kv, "granitehybrid", size, size->heads_kv);
     cairn_synth_set_ssm(kv, "granitehybrid", size);
     cairn_synth_set_bool(kv, "granitehybrid", "rope.scaling.finetuned", false); /* no position encoding */
     cairn_synth_set_f32(kv, "granitehybrid", "embedding_scale", 12.0f);
@@ -195,18 +181,20 @@ static void granitehybrid_metadata(struct gguf_context *kv, const cairn_synth_si
     cairn_synth_set_f32(kv, "granitehybrid", "attention.scale", 0.125f);
 }
 
-static void granitehybrid_tensors(cairn_synth_plan *plan)
+static void granitehybrid_ends(cairn_synth_plan *plan)
 {
     cairn_synth_add_embedding(plan, 0.006, 40.0);
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        cairn_synth_add_norm(plan, layer, "attn_norm");
-        if (cairn_synth_is_attention(plan->size, (uint32_t)layer))
-            cairn_synth_add_attention(plan, layer, 1.9);
-        else
-            mamba2(plan, layer);
-        cairn_synth_add_norm(plan, layer, "ffn_norm");
-        cairn_synth_add_ffn(plan, layer, 1.0);
-    }
+}
+
+static void granitehybrid_layer(cairn_synth_plan *plan, int layer)
+{
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    if (cairn_synth_is_attention(plan->size, (uint32_t)layer))
+        cairn_synth_add_attention(plan, layer, 1.9);
+    else
+        mamba2(plan, layer);
+    cairn_synth_add_norm(plan, layer, "ffn_norm");
+    cairn_synth_add_ffn(plan, layer, 1.0);
 }
 
 /* Nemotron-H: a layer is one of the three. */
@@ -249,14 +237,14 @@ static void nemotron_h_moe_metadata(struct gguf_context *kv, const cairn_synth_s
 static void nemotron_ffn(cairn_synth_plan *plan, int layer, bool experts)
 {
     const cairn_synth_size *size = plan->size;
-    const cairn_synth_how router = {CAIRN_SYNTH_MATRIX, 1.0, 0, CAIRN_SYNTH_F32};
 
     if (!experts) {
         cairn_synth_add2(plan, layer, "ffn_up.weight", cairn_synth_matrix(1.0), size->embd, size->ff);
         cairn_synth_add2(plan, layer, "ffn_down.weight", cairn_synth_matrix(0.6), size->ff, size->embd);
         return;
     }
-    cairn_synth_add2(plan, layer, "ffn_gate_inp.weight", router, size->embd, size->experts);
+    cairn_synth_add2(plan, layer, "ffn_gate_inp.weight", cairn_synth_matrix32(1.0), size->embd,
+                     size->experts);
     cairn_synth_add1(plan, layer, "exp_probs_b.bias", cairn_synth_bias(0.05), size->experts);
     cairn_synth_add3(plan, layer, "ffn_up_exps.weight", cairn_synth_matrix(1.0), size->embd, size->expert_ff,
                      size->experts);
@@ -268,28 +256,25 @@ static void nemotron_ffn(cairn_synth_plan *plan, int layer, bool experts)
                      size->embd);
 }
 
-static void nemotron_tensors(cairn_synth_plan *plan, bool experts)
+static void nemotron_layer(cairn_synth_plan *plan, int layer, bool experts)
 {
-    cairn_synth_add_untied(plan, 0.15);
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        cairn_synth_add_norm(plan, layer, "attn_norm");
-        if (nemotron_kind((uint32_t)layer) == '*')
-            cairn_synth_add_attention(plan, layer, 1.9);
-        else if (nemotron_kind((uint32_t)layer) == '-')
-            nemotron_ffn(plan, layer, experts);
-        else
-            mamba2(plan, layer);
-    }
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    if (nemotron_kind((uint32_t)layer) == '*')
+        cairn_synth_add_attention(plan, layer, 1.9);
+    else if (nemotron_kind((uint32_t)layer) == '-')
+        nemotron_ffn(plan, layer, experts);
+    else
+        mamba2(plan, layer);
 }
 
-static void nemotron_h_tensors(cairn_synth_plan *plan)
+static void nemotron_h_layer(cairn_synth_plan *plan, int layer)
 {
-    nemotron_tensors(plan, false);
+    nemotron_layer(plan, layer, false);
 }
 
-static void nemotron_h_moe_tensors(cairn_synth_plan *plan)
+static void nemotron_h_moe_layer(cairn_synth_plan *plan, int layer)
 {
-    nemotron_tensors(plan, true);
+    nemotron_layer(plan, layer, true);
 }
 
 /*
@@ -317,125 +302,122 @@ static void plamo2_metadata(struct gguf_context *kv, const cairn_synth_size *siz
     cairn_synth_set_u32(kv, "plamo2", "ssm.group_count", 0);
 }
 
-static void plamo2_tensors(cairn_synth_plan *plan)
+static void plamo2_layer(cairn_synth_plan *plan, int layer)
 {
     const cairn_synth_size *size = plan->size;
 
-    cairn_synth_add_embedding(plan, 0.08, 1.5);
-    for (int layer = 0; layer < (int)size->layers; layer++) {
-        cairn_synth_add_norm(plan, layer, "attn_norm");
-        if (plamo2_is_attention(size, layer))
-            plamo2_attention(plan, layer);
-        else
-            plamo2_mamba(plan, layer);
-        cairn_synth_add1(plan, layer, "post_attention_norm", cairn_synth_norm(1.0), size->embd);
-        cairn_synth_add_norm(plan, layer, "ffn_norm");
-        cairn_synth_add2(plan, layer, "ffn_down.weight", cairn_synth_matrix(1.0), size->ff, size->embd);
-        cairn_synth_add2(plan, layer, "ffn_up.weight", cairn_synth_matrix(1.0), size->embd, 2 * size->ff);
-        cairn_synth_add1(plan, layer, "post_ffw_norm", cairn_synth_norm(1.0), size->embd);
-    }
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    if (plamo2_is_attention(size, layer))
+        plamo2_attention(plan, layer);
+    else
+        plamo2_mamba(plan, layer);
+    cairn_synth_add1(plan, layer, "post_attention_norm", cairn_synth_norm(1.0), size->embd);
+    cairn_synth_add_norm(plan, layer, "ffn_norm");
+    cairn_synth_add2(plan, layer, "ffn_down.weight", cairn_synth_matrix(1.0), size->ff, size->embd);
+    cairn_synth_add2(plan, layer, "ffn_up.weight", cairn_synth_matrix(1.0), size->embd, 2 * size->ff);
+    cairn_synth_add1(plan, layer, "post_ffw_norm", cairn_synth_norm(1.0), size->embd);
 }
 
 /* ---- the rows ------------------------------------------------------------------------------------ */
 
-static const cairn_synth_size mamba_sizes[] = {
-    {.name = "tiny",
-     .weight_type = GGML_TYPE_F16,
-     .vocab_merges = 8000,
-     .context = 1048576,
-     .layers = 12,
-     .embd = 256,
-     .state = 16,
-     .ranks = 16,
-     .inner = 512},
+static const cairn_synth_size mamba_tiny = {
+    .name = "tiny",
+    .weight_type = GGML_TYPE_F16,
+    .vocab_merges = 8000,
+    .context = 1048576,
+    .layers = 12,
+    .embd = 256,
+    .state = 16,
+    .ranks = 16,
+    .inner = 512,
 };
 
-static const cairn_synth_size mamba2_sizes[] = {
-    {.name = "tiny",
-     .weight_type = GGML_TYPE_F16,
-     .vocab_merges = 8000,
-     .context = 1048576,
-     .layers = 10,
-     .embd = 256,
-     .state = 64,
-     .groups = 1,
-     .ranks = 8,
-     .inner = 512},
+static const cairn_synth_size mamba2_tiny = {
+    .name = "tiny",
+    .weight_type = GGML_TYPE_F16,
+    .vocab_merges = 8000,
+    .context = 1048576,
+    .layers = 10,
+    .embd = 256,
+    .state = 64,
+    .groups = 1,
+    .ranks = 8,
+    .inner = 512,
 };
 
-static const cairn_synth_size jamba_sizes[] = {
-    {.name = "tiny",
-     .weight_type = GGML_TYPE_F16,
-     .vocab_merges = 8000,
-     .context = 262144,
-     .layers = 8,
-     .embd = 256,
-     .ff = 256,
-     .heads = 4,
-     .heads_kv = 2,
-     .head_dim = 64,
-     .attention_every = 4,
-     .state = 16,
-     .ranks = 16,
-     .inner = 512,
-     .experts = 4,
-     .experts_used = 2,
-     .expert_ff = 256},
+static const cairn_synth_size jamba_tiny = {
+    .name = "tiny",
+    .weight_type = GGML_TYPE_F16,
+    .vocab_merges = 8000,
+    .context = 262144,
+    .layers = 8,
+    .embd = 256,
+    .ff = 256,
+    .heads = 4,
+    .heads_kv = 2,
+    .head_dim = 64,
+    .attention_every = 4,
+    .state = 16,
+    .ranks = 16,
+    .inner = 512,
+    .experts = 4,
+    .experts_used = 2,
+    .expert_ff = 256,
 };
 
-static const cairn_synth_size hybrid_sizes[] = {
-    {.name = "tiny",
-     .weight_type = GGML_TYPE_F16,
-     .vocab_merges = 8000,
-     .context = 131072,
-     .layers = 8,
-     .embd = 256,
-     .ff = 512,
-     .heads = 4,
-     .heads_kv = 2,
-     .head_dim = 64,
-     .attention_every = 4,
-     .state = 64,
-     .groups = 1,
-     .ranks = 8,
-     .inner = 512},
+static const cairn_synth_size hybrid_tiny = {
+    .name = "tiny",
+    .weight_type = GGML_TYPE_F16,
+    .vocab_merges = 8000,
+    .context = 131072,
+    .layers = 8,
+    .embd = 256,
+    .ff = 512,
+    .heads = 4,
+    .heads_kv = 2,
+    .head_dim = 64,
+    .attention_every = 4,
+    .state = 64,
+    .groups = 1,
+    .ranks = 8,
+    .inner = 512,
 };
 
-static const cairn_synth_size nemotron_sizes[] = {
-    {.name = "tiny",
-     .weight_type = GGML_TYPE_F16,
-     .vocab_merges = 8000,
-     .context = 131072,
-     .layers = 12,
-     .embd = 256,
-     .ff = 768,
-     .heads = 4,
-     .heads_kv = 2,
-     .head_dim = 64,
-     .state = 64,
-     .groups = 2,
-     .ranks = 8,
-     .inner = 512,
-     .experts = 8,
-     .experts_used = 2,
-     .expert_ff = 256},
+static const cairn_synth_size nemotron_tiny = {
+    .name = "tiny",
+    .weight_type = GGML_TYPE_F16,
+    .vocab_merges = 8000,
+    .context = 131072,
+    .layers = 12,
+    .embd = 256,
+    .ff = 768,
+    .heads = 4,
+    .heads_kv = 2,
+    .head_dim = 64,
+    .state = 64,
+    .groups = 2,
+    .ranks = 8,
+    .inner = 512,
+    .experts = 8,
+    .experts_used = 2,
+    .expert_ff = 256,
 };
 
-static const cairn_synth_size plamo2_sizes[] = {
-    {.name = "tiny",
-     .weight_type = GGML_TYPE_F16,
-     .vocab_merges = 8000,
-     .context = 131072,
-     .layers = 8,
-     .embd = 256,
-     .ff = 512,
-     .heads = 4,
-     .heads_kv = 2,
-     .head_dim = 64,
-     .attention_every = 4,
-     .state = 64,
-     .ranks = 8,
-     .inner = 512},
+static const cairn_synth_size plamo2_tiny = {
+    .name = "tiny",
+    .weight_type = GGML_TYPE_F16,
+    .vocab_merges = 8000,
+    .context = 131072,
+    .layers = 8,
+    .embd = 256,
+    .ff = 512,
+    .heads = 4,
+    .heads_kv = 2,
+    .head_dim = 64,
+    .attention_every = 4,
+    .state = 64,
+    .ranks = 8,
+    .inner = 512,
 };
 
 static const char *const granite_specials[] = {"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>",
@@ -443,122 +425,106 @@ static const char *const granite_specials[] = {"<|start_of_role|>", "<|end_of_ro
 static const char *const nemotron_specials[] = {"<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>",
                                                 "+<think>",     "+</think>",    NULL};
 
+static const cairn_synth_chat granite_chat = {
+    .specials = granite_specials,
+    .template_file = "ibm-granite-granite-4.0.jinja",
+    .end_of_turn = "<|end_of_text|>",
+};
+static const cairn_synth_chat nemotron_chat = {
+    .specials = nemotron_specials,
+    .template_file = "NVIDIA-Nemotron-Nano-v2.jinja",
+    .end_of_turn = "<SPECIAL_12>",
+};
+static const cairn_synth_chat nemotron3_chat = {
+    .specials = cairn_synth_qwen_specials,
+    .template_file = "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16.jinja",
+    .end_of_turn = "<|im_end|>",
+};
+
 const cairn_synth_arch cairn_synth_mamba = {
     .name = "mamba",
     .about = "Mamba layers alone",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "Qwen-Qwen2.5-7B-Instruct.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = mamba_sizes,
-    .sizes_count = sizeof(mamba_sizes) / sizeof(mamba_sizes[0]),
+    .chat = &cairn_synth_chat_qwen25,
+    .sizes = &mamba_tiny,
+    .sizes_count = 1,
     .metadata = mamba_metadata,
-    .tensors = mamba_tensors,
+    .ends = cairn_synth_add_tied,
+    .layer = mamba_layer,
 };
 
 const cairn_synth_arch cairn_synth_mamba2 = {
     .name = "mamba2",
     .about = "Mamba 2 layers alone",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "Qwen-Qwen2.5-7B-Instruct.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = mamba2_sizes,
-    .sizes_count = sizeof(mamba2_sizes) / sizeof(mamba2_sizes[0]),
+    .chat = &cairn_synth_chat_qwen25,
+    .sizes = &mamba2_tiny,
+    .sizes_count = 1,
     .metadata = mamba2_metadata,
-    .tensors = mamba2_tensors,
+    .ends = cairn_synth_add_tied,
+    .layer = mamba2_layer,
 };
 
 const cairn_synth_arch cairn_synth_jamba = {
     .name = "jamba",
     .about = "Mamba and attention, three to one, every second layer with experts (Jamba)",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "Qwen-Qwen2.5-7B-Instruct.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = jamba_sizes,
-    .sizes_count = sizeof(jamba_sizes) / sizeof(jamba_sizes[0]),
+    .chat = &cairn_synth_chat_qwen25,
+    .sizes = &jamba_tiny,
+    .sizes_count = 1,
     .metadata = jamba_metadata,
-    .tensors = jamba_tensors,
+    .ends = cairn_synth_add_tied,
+    .layer = jamba_layer,
 };
 
 const cairn_synth_arch cairn_synth_falcon_h1 = {
     .name = "falcon-h1",
     .about = "Mamba 2 and attention side by side in every layer (Falcon-H1)",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "Qwen-Qwen2.5-7B-Instruct.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = hybrid_sizes,
-    .sizes_count = sizeof(hybrid_sizes) / sizeof(hybrid_sizes[0]),
+    .chat = &cairn_synth_chat_qwen25,
+    .sizes = &hybrid_tiny,
+    .sizes_count = 1,
     .metadata = falcon_h1_metadata,
-    .tensors = falcon_h1_tensors,
+    .ends = cairn_synth_add_tied,
+    .layer = falcon_h1_layer,
 };
 
 const cairn_synth_arch cairn_synth_granitehybrid = {
     .name = "granitehybrid",
     .about = "Mamba 2 and attention, three to one (Granite 4 H)",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = granite_specials,
-    .template_file = "ibm-granite-granite-4.0.jinja",
-    .end_of_turn = "<|end_of_text|>",
-    .end_factor = 1.6f,
-    .sizes = hybrid_sizes,
-    .sizes_count = sizeof(hybrid_sizes) / sizeof(hybrid_sizes[0]),
+    .chat = &granite_chat,
+    .sizes = &hybrid_tiny,
+    .sizes_count = 1,
     .metadata = granitehybrid_metadata,
-    .tensors = granitehybrid_tensors,
+    .ends = granitehybrid_ends,
+    .layer = granitehybrid_layer,
 };
 
 const cairn_synth_arch cairn_synth_nemotron_h = {
     .name = "nemotron_h",
     .about = "Mamba 2, attention or feed-forward in each layer (Nemotron-H)",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = nemotron_specials,
-    .template_file = "NVIDIA-Nemotron-Nano-v2.jinja",
-    .end_of_turn = "<SPECIAL_12>",
-    .end_factor = 1.6f,
-    .sizes = nemotron_sizes,
-    .sizes_count = sizeof(nemotron_sizes) / sizeof(nemotron_sizes[0]),
+    .chat = &nemotron_chat,
+    .sizes = &nemotron_tiny,
+    .sizes_count = 1,
     .metadata = nemotron_h_metadata,
-    .tensors = nemotron_h_tensors,
+    .ends = cairn_synth_add_untied,
+    .layer = nemotron_h_layer,
 };
 
 const cairn_synth_arch cairn_synth_nemotron_h_moe = {
     .name = "nemotron_h_moe",
     .about = "Mamba 2, attention or experts in each layer (Nemotron 3 Nano)",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = nemotron_sizes,
-    .sizes_count = sizeof(nemotron_sizes) / sizeof(nemotron_sizes[0]),
+    .chat = &nemotron3_chat,
+    .sizes = &nemotron_tiny,
+    .sizes_count = 1,
     .metadata = nemotron_h_moe_metadata,
-    .tensors = nemotron_h_moe_tensors,
+    .ends = cairn_synth_add_untied,
+    .layer = nemotron_h_moe_layer,
 };
 
 const cairn_synth_arch cairn_synth_plamo2 = {
     .name = "plamo2",
     .about = "Mamba 2 and attention, three to one, with norms after each (PLaMo 2)",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "Qwen-Qwen2.5-7B-Instruct.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = plamo2_sizes,
-    .sizes_count = sizeof(plamo2_sizes) / sizeof(plamo2_sizes[0]),
+    .chat = &cairn_synth_chat_qwen25,
+    .sizes = &plamo2_tiny,
+    .sizes_count = 1,
     .metadata = plamo2_metadata,
-    .tensors = plamo2_tensors,
+    .ends = cairn_synth_add_tied,
+    .layer = plamo2_layer,
 };

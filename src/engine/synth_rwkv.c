@@ -61,7 +61,7 @@ static void layer_norm(cairn_synth_plan *plan, int layer, const char *weight, co
 
 static void ends(cairn_synth_plan *plan)
 {
-    cairn_synth_add_untied(plan, 0.15);
+    cairn_synth_add_untied(plan);
     layer_norm(plan, -1, "token_embd_norm.weight", "token_embd_norm.bias");
     cairn_synth_add1(plan, -1, "output_norm.bias", cairn_synth_bias(0.02), plan->size->embd);
 }
@@ -105,19 +105,16 @@ static void rwkv6_time_mix(cairn_synth_plan *plan, int layer)
     cairn_synth_add2(plan, layer, "time_mix_output.weight", cairn_synth_matrix(1.5), embd, embd);
 }
 
-static void rwkv6_tensors(cairn_synth_plan *plan)
+static void rwkv6_layer(cairn_synth_plan *plan, int layer)
 {
     const uint32_t embd = plan->size->embd;
 
-    ends(plan);
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        layer_norm(plan, layer, "attn_norm.weight", "attn_norm.bias");
-        rwkv6_time_mix(plan, layer);
-        layer_norm(plan, layer, "attn_norm_2.weight", "attn_norm_2.bias");
-        channel_mix(plan, layer, 0.8);
-        cairn_synth_add1(plan, layer, "channel_mix_lerp_r.weight", mix, embd);
-        cairn_synth_add2(plan, layer, "channel_mix_receptance.weight", cairn_synth_matrix(1.0), embd, embd);
-    }
+    layer_norm(plan, layer, "attn_norm.weight", "attn_norm.bias");
+    rwkv6_time_mix(plan, layer);
+    layer_norm(plan, layer, "attn_norm_2.weight", "attn_norm_2.bias");
+    channel_mix(plan, layer, 0.8);
+    cairn_synth_add1(plan, layer, "channel_mix_lerp_r.weight", mix, embd);
+    cairn_synth_add2(plan, layer, "channel_mix_receptance.weight", cairn_synth_matrix(1.0), embd, embd);
 }
 
 /* `alone`: RWKV itself, with gate and group norm; else put into a transformer, without either. */
@@ -134,8 +131,6 @@ static void rwkv7_time_mix(cairn_synth_plan *plan, int layer, bool alone)
     };
     const cairn_synth_how key_scale = {CAIRN_SYNTH_NORMAL, 0.85, 0.05, CAIRN_SYNTH_F32};
     const cairn_synth_how rate_share = {CAIRN_SYNTH_NORMAL, 0.5, 0.05, CAIRN_SYNTH_F32};
-    const cairn_synth_how gate_in = {CAIRN_SYNTH_MATRIX, 1.0, 0, CAIRN_SYNTH_F32};
-    const cairn_synth_how gate_out = {CAIRN_SYNTH_MATRIX, 1.5, 0, CAIRN_SYNTH_F32};
     const double gain = alone ? 1.0 : 0.4; /* without the group norm the state's scale shows */
     const uint32_t embd = plan->size->embd, rank = plan->size->low_rank;
 
@@ -145,8 +140,8 @@ static void rwkv7_time_mix(cairn_synth_plan *plan, int layer, bool alone)
         cairn_synth_add2(plan, layer, names[i][2], low_rank, rank, embd);
     }
     if (alone) {
-        cairn_synth_add2(plan, layer, "time_mix_g1.weight", gate_in, embd, rank);
-        cairn_synth_add2(plan, layer, "time_mix_g2.weight", gate_out, rank, embd);
+        cairn_synth_add2(plan, layer, "time_mix_g1.weight", cairn_synth_matrix32(1.0), embd, rank);
+        cairn_synth_add2(plan, layer, "time_mix_g2.weight", cairn_synth_matrix32(1.5), rank, embd);
         layer_norm(plan, layer, "time_mix_ln.weight", "time_mix_ln.bias");
     }
     fused_mix(plan, layer, alone ? 6 : 5);
@@ -159,82 +154,69 @@ static void rwkv7_time_mix(cairn_synth_plan *plan, int layer, bool alone)
     cairn_synth_add2(plan, layer, "time_mix_output.weight", cairn_synth_matrix(1.5), embd, embd);
 }
 
-static void rwkv7_tensors(cairn_synth_plan *plan)
+static void rwkv7_layer(cairn_synth_plan *plan, int layer)
 {
-    ends(plan);
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        layer_norm(plan, layer, "attn_norm.weight", "attn_norm.bias");
-        rwkv7_time_mix(plan, layer, true);
-        layer_norm(plan, layer, "attn_norm_2.weight", "attn_norm_2.bias");
-        channel_mix(plan, layer, 0.4);
-    }
+    layer_norm(plan, layer, "attn_norm.weight", "attn_norm.bias");
+    rwkv7_time_mix(plan, layer, true);
+    layer_norm(plan, layer, "attn_norm_2.weight", "attn_norm_2.bias");
+    channel_mix(plan, layer, 0.4);
 }
 
-static void arwkv7_tensors(cairn_synth_plan *plan)
+static void arwkv7_layer(cairn_synth_plan *plan, int layer)
 {
-    cairn_synth_add_untied(plan, 0.15);
-    for (int layer = 0; layer < (int)plan->size->layers; layer++) {
-        cairn_synth_add_norm(plan, layer, "attn_norm");
-        rwkv7_time_mix(plan, layer, false);
-        cairn_synth_add_norm(plan, layer, "ffn_norm");
-        cairn_synth_add_ffn(plan, layer, 1.0);
-    }
+    cairn_synth_add_norm(plan, layer, "attn_norm");
+    rwkv7_time_mix(plan, layer, false);
+    cairn_synth_add_norm(plan, layer, "ffn_norm");
+    cairn_synth_add_ffn(plan, layer, 1.0);
 }
 
 /* ---- the rows ------------------------------------------------------------------------------------ */
 
-static const cairn_synth_size rwkv_sizes[] = {
-    {.name = "tiny",
-     .weight_type = GGML_TYPE_F16,
-     .vocab_merges = 8000,
-     .context = 1048576,
-     .layers = 8,
-     .embd = 256,
-     .ff = 768,
-     .low_rank = 32},
+static const cairn_synth_size rwkv_tiny = {
+    .name = "tiny",
+    .weight_type = GGML_TYPE_F16,
+    .vocab_merges = 8000,
+    .context = 1048576,
+    .layers = 8,
+    .embd = 256,
+    .ff = 768,
+    .low_rank = 32,
+};
+
+static const cairn_synth_chat rwkv_chat = {
+    .template_file = "llama-cpp-rwkv-world.jinja",
+    .end_of_turn = "<|endoftext|>",
 };
 
 const cairn_synth_arch cairn_synth_rwkv6 = {
     .name = "rwkv6",
     .about = "RWKV version 6",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = NULL,
-    .template_file = "llama-cpp-rwkv-world.jinja",
-    .end_of_turn = "<|endoftext|>",
-    .end_factor = 1.6f,
-    .sizes = rwkv_sizes,
-    .sizes_count = sizeof(rwkv_sizes) / sizeof(rwkv_sizes[0]),
+    .chat = &rwkv_chat,
+    .sizes = &rwkv_tiny,
+    .sizes_count = 1,
     .metadata = rwkv6_metadata,
-    .tensors = rwkv6_tensors,
+    .ends = ends,
+    .layer = rwkv6_layer,
 };
 
 const cairn_synth_arch cairn_synth_rwkv7 = {
     .name = "rwkv7",
     .about = "RWKV version 7",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = NULL,
-    .template_file = "llama-cpp-rwkv-world.jinja",
-    .end_of_turn = "<|endoftext|>",
-    .end_factor = 1.6f,
-    .sizes = rwkv_sizes,
-    .sizes_count = sizeof(rwkv_sizes) / sizeof(rwkv_sizes[0]),
+    .chat = &rwkv_chat,
+    .sizes = &rwkv_tiny,
+    .sizes_count = 1,
     .metadata = rwkv7_metadata,
-    .tensors = rwkv7_tensors,
+    .ends = ends,
+    .layer = rwkv7_layer,
 };
 
 const cairn_synth_arch cairn_synth_arwkv7 = {
     .name = "arwkv7",
     .about = "RWKV version 7 in the place of a transformer's attention (ARWKV)",
-    .vocab = "ggml-vocab-qwen35.gguf",
-    .vocab_pre = "qwen2",
-    .specials = cairn_synth_qwen_specials,
-    .template_file = "Qwen-Qwen2.5-7B-Instruct.jinja",
-    .end_of_turn = "<|im_end|>",
-    .end_factor = 1.6f,
-    .sizes = rwkv_sizes,
-    .sizes_count = sizeof(rwkv_sizes) / sizeof(rwkv_sizes[0]),
+    .chat = &cairn_synth_chat_qwen25,
+    .sizes = &rwkv_tiny,
+    .sizes_count = 1,
     .metadata = arwkv7_metadata,
-    .tensors = arwkv7_tensors,
+    .ends = cairn_synth_add_untied,
+    .layer = arwkv7_layer,
 };

@@ -14,6 +14,9 @@
 
 enum { WORD_BYTES_MAX = 1024, TOKENS_STEP = 64 };
 
+/* How strongly the row of the token that ends an answer is drawn: decides how long greedy answers are. */
+static const float END_FACTOR = 1.6f;
+
 /* A name for every token's text, sorted, so that merges can be looked up. */
 typedef struct name {
     const char *text;
@@ -106,7 +109,7 @@ static void keep(cairn_synth_vocab *vocab, cut *c, uint32_t merges_max)
 static void lay_out(cairn_synth_vocab *vocab, const cut *c, const cairn_synth_arch *arch, uint32_t fill_to)
 {
     const int32_t *types = gguf_get_arr_data(vocab->file, c->types_key);
-    const char *const *special = arch->specials;
+    const char *const *special = arch->chat->specials;
     uint32_t count = 0;
 
     for (uint32_t id = 0; id < c->tokens_count; id++) {
@@ -162,7 +165,7 @@ static cairn_status open_file(cairn_synth_vocab *vocab, cut *c, const char *path
 static size_t specials_count(const cairn_synth_arch *arch)
 {
     size_t count = 0;
-    while (arch->specials != NULL && arch->specials[count] != NULL)
+    while (arch->chat->specials != NULL && arch->chat->specials[count] != NULL)
         count++;
     return count;
 }
@@ -229,12 +232,12 @@ uint32_t cairn_synth_vocab_find(const cairn_synth_vocab *vocab, const char *text
 void cairn_synth_vocab_metadata(const cairn_synth_vocab *vocab, const cairn_synth_arch *arch,
                                 struct gguf_context *kv)
 {
-    const uint32_t end = cairn_synth_vocab_find(vocab, arch->end_of_turn);
+    const uint32_t end = cairn_synth_vocab_find(vocab, arch->chat->end_of_turn);
     const uint32_t pad = cairn_synth_vocab_find(vocab, "<|endoftext|>");
-    const uint32_t begin = arch->begin != NULL ? cairn_synth_vocab_find(vocab, arch->begin) : pad;
+    const uint32_t begin = arch->chat->begin != NULL ? cairn_synth_vocab_find(vocab, arch->chat->begin) : pad;
 
     gguf_set_val_str(kv, "tokenizer.ggml.model", "gpt2");
-    gguf_set_val_str(kv, "tokenizer.ggml.pre", arch->vocab_pre);
+    gguf_set_val_str(kv, "tokenizer.ggml.pre", arch->vocab_pre != NULL ? arch->vocab_pre : "qwen2");
     gguf_set_arr_str(kv, "tokenizer.ggml.tokens", vocab->tokens, vocab->tokens_count);
     gguf_set_arr_data(kv, "tokenizer.ggml.token_type", GGUF_TYPE_INT32, vocab->types, vocab->tokens_count);
     gguf_set_arr_str(kv, "tokenizer.ggml.merges", vocab->merges, vocab->merges_count);
@@ -250,10 +253,10 @@ void cairn_synth_vocab_metadata(const cairn_synth_vocab *vocab, const cairn_synt
 
 void cairn_synth_vocab_factors(const cairn_synth_vocab *vocab, const cairn_synth_arch *arch, float *factors)
 {
-    const uint32_t end = cairn_synth_vocab_find(vocab, arch->end_of_turn);
+    const uint32_t end = cairn_synth_vocab_find(vocab, arch->chat->end_of_turn);
 
     for (uint32_t id = 0; id < vocab->tokens_count; id++)
         factors[id] = vocab->types[id] == LLAMA_TOKEN_TYPE_NORMAL ? 1.0f : 0.05f;
     if (end != UINT32_MAX)
-        factors[end] = arch->end_factor;
+        factors[end] = END_FACTOR;
 }
