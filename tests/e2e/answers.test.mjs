@@ -70,8 +70,7 @@ test('a call that comes back serialised anew is resumed at the end of the answer
     assert.equal(note.rule, 'answer');
     assert.equal(note.message, 2);
     assert.equal(note.done, 'generated tokens');
-    const line = server.requests().at(-1);
-    assert.equal(line.recalled, 1);
+    assert.equal((await server.newest()).recalled, 1);
     const { requests } = (await server.get('/cairn/requests')).json;
     assert.equal(requests[0].recalled, 1);
     const metrics = (await server.get('/metrics')).text;
@@ -114,7 +113,7 @@ test('another value is another call, and the prompt parts from the answer where 
     const answer = await server.chat(next(turn, (args) => ({ ...args, on: !args.on })), plain);
     assert.ok(cached(answer) < turn.end - 8, `${cached(answer)} of ${turn.end}`);
     assert.equal(answer.json.cairn.notes, undefined);
-    assert.equal(server.requests().at(-1).recalled, 0);
+    assert.equal((await server.newest()).recalled, 0);
 });
 
 test('exact: the prompt is the request alone', async () => {

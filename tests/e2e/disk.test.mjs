@@ -4,7 +4,7 @@ import { chmod, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { Server, runProgram, words } from './harness.mjs';
+import { Server, metric, runProgram, words } from './harness.mjs';
 
 let root;
 let fresh;
@@ -57,11 +57,6 @@ test('a time line shows what was written behind the request', async () => {
 
 const answerOf = (answer) => answer.json.choices[0].message;
 const cached = (answer) => answer.json.usage.prompt_tokens_details.cached_tokens;
-
-async function metric(server, name) {
-    const found = new RegExp(`^cairn_${name} ([0-9.e+]+)$`, 'm').exec((await server.get('/metrics')).text);
-    return found ? Number(found[1]) : undefined;
-}
 
 // Until nothing is on its way to disk, and something is there.
 async function settled(server, blobs = 1) {

@@ -1,6 +1,7 @@
 // harness - starts and stops real servers for the end-to-end tests, and talks to them by fetch and by raw sockets.
 //
 // Environment: CAIRN_TEST_PROGRAM (the program), CAIRN_TEST_MODEL (a model file). Ports are free ones; everything started is stopped.
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import net from 'node:net';
 
@@ -83,6 +84,12 @@ export class Server {
         return this.lines.filter((line) => line.event === 'request');
     }
 
+    // The log line of the newest request that `headers` may see. It is written before the answer, and may be read after it.
+    async newest(headers = {}) {
+        const { requests } = (await this.get('/cairn/requests', headers)).json;
+        return this.waitForLog((line) => line.event === 'request' && line.id === requests[0].id);
+    }
+
     async stop(signal = 'SIGTERM') {
         if (this.child.exitCode === null && this.child.signalCode === null) {
             this.child.kill(signal);
@@ -90,8 +97,8 @@ export class Server {
         return this.ended;
     }
 
-    async get(path) {
-        const response = await fetch(this.url + path);
+    async get(path, headers = {}) {
+        const response = await fetch(this.url + path, { headers });
         const text = await response.text();
         let json = null;
         try {
@@ -140,6 +147,37 @@ export class Server {
             socket.on('error', reject);
         });
     }
+}
+
+// A request that keeps its slot until its answer is read: nobody reads it, and it is more than all buffers on the way hold.
+// read() gives its events, leave() hangs up.
+export async function holdSlot(server, headers = {}) {
+    const stop = new AbortController();
+    const body = { prompt: words(30, 1), n_predict: 3500, n_probs: 20, ignore_eos: true, stream: true };
+    const response = await fetch(`${server.url}/completion`, { method: 'POST', headers, body: JSON.stringify(body), signal: stop.signal });
+    assert.equal(response.status, 200);
+    return { n_predict: body.n_predict, read: async () => eventsOf(await response.text()), leave: () => stop.abort() };
+}
+
+// A port that is free, below those that the system gives to connections and to port 0: nobody takes it by chance meanwhile.
+export async function freePort() {
+    for (;;) {
+        const port = 20000 + Math.floor(Math.random() * 12000);
+        const server = net.createServer();
+        const free = await new Promise((resolve) => {
+            server.once('error', () => resolve(false));
+            server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+        });
+        if (free) {
+            return port;
+        }
+    }
+}
+
+// A number of GET /metrics.
+export async function metric(server, name, headers = {}) {
+    const found = new RegExp(`^cairn_${name} ([0-9.e+]+)$`, 'm').exec((await server.get('/metrics', headers)).text);
+    return found ? Number(found[1]) : undefined;
 }
 
 // The events of a stream's text: objects, and '[DONE]' at the end.

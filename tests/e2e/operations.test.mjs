@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { BIN, Server, runProgram, words } from './harness.mjs';
+import { BIN, Server, holdSlot, runProgram, words } from './harness.mjs';
 
 let folder;
 
@@ -18,16 +18,6 @@ before(async () => {
 after(async () => {
     await rm(folder, { recursive: true });
 });
-
-const LONG = { prompt: words(30, 1), max_tokens: 1000, ignore_eos: true };
-
-async function untilBusy(server, running) {
-    let ended = false;
-    running.then(() => { ended = true; });
-    while (!(await server.get('/slots')).json.some((slot) => slot.is_processing)) {
-        assert.ok(!ended, 'the request ended before it was seen');
-    }
-}
 
 // A connection that stays open: ask(path) sends a GET on it and gives status and body.
 async function keepAlive(port) {
@@ -61,8 +51,7 @@ test('readiness is apart from liveness: a full queue and a drain say "not now", 
     const server = await Server.start(['-c', '4096', '--cache-ram', '256M', '--queue', '0', '--drain', '200']);
     const line = await keepAlive(server.port);
     assert.deepEqual(await line.ask('/ready'), { status: 200, json: { status: 'ready', queued: 0, active: 0 } });
-    const running = server.post('/v1/completions', LONG);
-    await untilBusy(server, running);
+    const running = await holdSlot(server);
     const full = await server.get('/ready');
     assert.equal(full.status, 503);
     assert.equal(full.json.error.code, 'queue_full');
@@ -77,7 +66,7 @@ test('readiness is apart from liveness: a full queue and a drain say "not now", 
     }
     assert.equal(draining.status, 503);
     assert.equal(draining.json.error.code, 'stopping');
-    assert.equal((await running).json.usage.completion_tokens, LONG.max_tokens);
+    assert.equal((await running.read()).at(-1).tokens_predicted, running.n_predict);
     line.close();
     assert.deepEqual(await end, { code: 0, signal: null });
 });

@@ -6,7 +6,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { Server, runProgram, words } from './harness.mjs';
+import { Server, freePort, metric, runProgram, words } from './harness.mjs';
 
 const SETTINGS = ['-c', '8192', '--cache-ram', '256M', '--resume', 'exact', '--cache-shared-deadline', '20000'];
 const EXPLAIN = { cairn: { explain: true }, ignore_eos: true };
@@ -15,7 +15,7 @@ let redis;
 let url;
 let key;
 
-// A free port, and a redis-server on it that keeps nothing.
+// A redis-server that keeps nothing.
 async function startRedis(port) {
     const child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', root, '--requirepass', 'sesame'],
         { stdio: 'ignore' });
@@ -33,13 +33,6 @@ async function startRedis(port) {
 }
 
 const stopRedis = (child) => new Promise((resolve) => { child.on('close', resolve); child.kill('SIGKILL'); });
-
-async function freePort() {
-    const server = net.createServer();
-    const port = await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server.address().port)));
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-}
 
 before(async () => {
     root = await mkdtemp(path.join(tmpdir(), 'cairn-shared-'));
@@ -75,12 +68,12 @@ test('a conversation read on one server is resumed on the other, with the answer
     try {
         const talk = messages('one');
         const first = await a.chat(talk, EXPLAIN);
-        assert.equal(a.requests().at(-1).tier, 'none');
+        assert.equal((await a.newest()).tier, 'none');
         await sent(a);
         talk.push(first.json.choices[0].message, { role: 'user', content: words(60, 3) });
         const [second, cold] = await Promise.all([b.chat(talk, EXPLAIN), fresh.chat(talk, EXPLAIN)]);
         assert.equal(answerOf(second), answerOf(cold));
-        const record = b.requests().at(-1);
+        const record = await b.newest();
         assert.equal(record.tier, 'shared');
         assert.ok(record.reused >= 512, JSON.stringify(record));
         const state = await shared(b);
@@ -98,7 +91,7 @@ test('a conversation read on one server is resumed on the other, with the answer
         const c = await start();
         try {
             await c.chat(talk, EXPLAIN);
-            assert.equal(c.requests().at(-1).tier, 'none');
+            assert.equal((await c.newest()).tier, 'none');
         } finally {
             await c.stop();
         }
@@ -111,19 +104,18 @@ test('servers with API keys share by key', async () => {
     const keys = path.join(root, 'api-keys');
     await writeFile(keys, 'alice\nbob\n', { mode: 0o600 });
     const [a, b] = await Promise.all([start(['--api-key-file', keys]), start(['--api-key-file', keys])]);
-    const ask = (server, who) => server.post('/v1/chat/completions', { messages: messages('keys'), max_tokens: 4, temperature: 0 },
-        { headers: { authorization: `Bearer ${who}` } });
-    const waiting = async (server) => /^cairn_shared_waiting 1$/m.test((await server.get('/metrics')).text);
+    const as = (who) => ({ authorization: `Bearer ${who}` });
+    const ask = (server, who) => server.post('/v1/chat/completions', { messages: messages('keys'), max_tokens: 4, temperature: 0 }, { headers: as(who) });
     try {
         await ask(a, 'alice');
-        const points = async () => /^cairn_shared_points_total [1-9]/m.test((await a.post('/metrics', undefined, { method: 'GET', headers: { authorization: 'Bearer alice' } })).text);
-        while (!await points() || await waiting(a)) {
+        while (await metric(a, 'shared_waiting', as('alice')) !== 0) {
             // what alice said is on its way
         }
+        assert.ok(await metric(a, 'shared_points_total', as('alice')) > 0);
         await ask(b, 'bob');
-        assert.equal(b.requests().at(-1).tier, 'none');
+        assert.equal((await b.newest(as('bob'))).tier, 'none');
         await ask(b, 'alice');
-        assert.equal(b.requests().at(-1).tier, 'shared');
+        assert.equal((await b.newest(as('alice'))).tier, 'shared');
     } finally {
         await Promise.all([a.stop(), b.stop()]);
     }

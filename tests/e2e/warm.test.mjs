@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
-import { Server, words } from './harness.mjs';
+import { Server, eventsOf, messageOf, words } from './harness.mjs';
 
 const SYSTEM = `You are brief. ${words(600, 41)}`;
 const TOOLS = [{ type: 'function', function: { name: 'lookup', description: words(30, 42), parameters: { type: 'object', properties: { on: { type: 'boolean' } } } } }];
@@ -142,17 +142,12 @@ test('forgetting while a request runs harms nobody, and it leaves nothing', asyn
     await withServer(['--slots', '2'], async (server) => {
         const messages = [{ role: 'user', content: words(200, 61) }];
         const fields = { max_tokens: 300, ignore_eos: true, cairn: { resume: 'exact' } };
-        const before = await server.chat(messages, fields);
-        const running = server.chat(messages, fields);
-        for (;;) {
-            const slots = (await server.get('/slots')).json;
-            if (slots.some((slot) => slot.is_processing && slot.n_decoded > 5 && slot.n_decoded < 290)) {
-                break;
-            }
-        }
+        const before = (await server.chat(messages, fields)).json.choices[0].message;
+        const body = JSON.stringify({ messages, temperature: 0, ...fields, stream: true });
+        const running = await fetch(`${server.url}/v1/chat/completions`, { method: 'POST', body }); // it has begun
         assert.equal((await server.post('/cairn/cache', { all: true }, { method: 'DELETE' })).status, 200);
-        const answer = await running;
-        assert.deepEqual(answer.json.choices[0].message, before.json.choices[0].message);
+        const message = messageOf(eventsOf(await running.text()).slice(0, -1));
+        assert.deepEqual([message.content, message.reasoning_content], [before.content ?? '', before.reasoning_content ?? '']);
         assert.equal(cached(await server.chat(messages)), 0);
     });
 });

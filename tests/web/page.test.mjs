@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import { Server, words } from '../e2e/harness.mjs';
+import { Server, freePort, words } from '../e2e/harness.mjs';
 import { barOf, launch, needBrowser, openPage, send } from './browser.mjs';
 
 needBrowser();
@@ -123,13 +123,13 @@ for (const [name, options] of [['phone', { viewport: { width: 360, height: 740 }
 }
 
 test('a page that is left behind finds its server again', async () => {
-    const own = await Server.start(OPTIONS);
+    const options = [...OPTIONS, '--port', String(await freePort())];
+    const own = await Server.start(options);
     const page = await openPage(browser, own.url);
     await page.getByText('connected', { exact: true }).waitFor();
-    const { port } = own;
     await own.stop();
     await page.getByText('trying again').waitFor();
-    const again = await Server.start([...OPTIONS, '--port', String(port)]);
+    const again = await Server.start(options);
     await page.getByText('connected', { exact: true }).waitFor();
     await again.stop();
     await page.context().close();
