@@ -17,7 +17,7 @@
 enum { TOKENS = 200, VOCAB = 256 };
 
 typedef struct rig {
-    cairn_replica_options options;
+    cairn_replica_options options; /* of the engine, once it is started */
     cairn_engine *engine;
     cairn_token tokens[4096];
 } rig;
@@ -31,16 +31,27 @@ static uint64_t next_random(uint64_t *state)
     return x ^ (x >> 31);
 }
 
-static void start(rig *r, const cairn_replica_options *options)
+/* Random tokens and the default options, which a test may change before it starts the engine. */
+static rig prepared(void)
 {
+    rig r = {.engine = NULL};
     uint64_t random = 42;
-    if (options)
-        r->options = *options;
-    else
-        cairn_replica_defaults(&r->options);
-    for (size_t i = 0; i < sizeof r->tokens / sizeof *r->tokens; i++)
-        r->tokens[i] = (cairn_token)(next_random(&random) % VOCAB);
+    cairn_replica_defaults(&r.options);
+    for (size_t i = 0; i < sizeof r.tokens / sizeof *r.tokens; i++)
+        r.tokens[i] = (cairn_token)(next_random(&random) % VOCAB);
+    return r;
+}
+
+static void start(rig *r)
+{
     assert_int_equal(cairn_replica_new(&r->options, cairn_mem_default(), &r->engine, NULL), CAIRN_OK);
+}
+
+static rig started(void)
+{
+    rig r = prepared();
+    start(&r);
+    return r;
 }
 
 static void stop(rig *r)
@@ -96,12 +107,17 @@ static void take_state(rig *r, uint32_t slot, uint8_t *out)
     assert_int_equal(r->engine->ops->state_get(r->engine, slot, out, size, NULL), CAIRN_OK);
 }
 
-static cairn_status set_state(rig *r, uint32_t slot, uint32_t length, const uint8_t *bytes)
+static cairn_status try_set_state(rig *r, uint32_t slot, uint32_t length, const uint8_t *bytes)
 {
     return r->engine->ops->state_set(r->engine, slot, length, bytes, r->options.state_bytes, NULL);
 }
 
-static cairn_status take_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end, uint8_t *out)
+static void set_state(rig *r, uint32_t slot, uint32_t length, const uint8_t *bytes)
+{
+    assert_int_equal(try_set_state(r, slot, length, bytes), CAIRN_OK);
+}
+
+static cairn_status try_take_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end, uint8_t *out)
 {
     uint64_t size = 0;
     cairn_rows_size need = r->engine->ops->rows_size(r->engine, begin, end);
@@ -112,10 +128,63 @@ static cairn_status take_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t en
     return status;
 }
 
-static cairn_status put_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end, const uint8_t *bytes)
+static void take_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end, uint8_t *out)
+{
+    assert_int_equal(try_take_rows(r, slot, begin, end, out), CAIRN_OK);
+}
+
+static cairn_status try_put_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end, const uint8_t *bytes)
 {
     uint64_t size = r->engine->ops->rows_size(r->engine, begin, end).bytes;
     return r->engine->ops->rows_import(r->engine, slot, begin, end, begin, end, bytes, size, NULL);
+}
+
+static void put_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end, const uint8_t *bytes)
+{
+    assert_int_equal(try_put_rows(r, slot, begin, end, bytes), CAIRN_OK);
+}
+
+static void trim_to(rig *r, uint32_t slot, uint32_t length)
+{
+    assert_int_equal(r->engine->ops->trim(r->engine, slot, length, NULL), CAIRN_OK);
+}
+
+static bool can_trim(rig *r, uint32_t slot, uint32_t length)
+{
+    return r->engine->ops->can_trim(r->engine, slot, length);
+}
+
+static void reset(rig *r, uint32_t slot)
+{
+    r->engine->ops->reset(r->engine, slot);
+}
+
+/* Read `length` tokens and take what a resume there needs. */
+static void read_and_take(rig *r, uint32_t slot, uint32_t length, uint8_t *state, uint8_t *rows)
+{
+    read_to(r, slot, r->tokens, length, 64);
+    take_state(r, slot, state);
+    take_rows(r, slot, 0, length, rows);
+}
+
+/* An empty slot gets the rows [0, length) and the state behind them. */
+static void restore(rig *r, uint32_t slot, uint32_t length, const uint8_t *state, const uint8_t *rows)
+{
+    reset(r, slot);
+    put_rows(r, slot, 0, length, rows);
+    set_state(r, slot, length, state);
+}
+
+/* One more token gives the answer of a cold run. */
+static void expect_cold_answer(rig *r, uint32_t slot, uint32_t position)
+{
+    assert_int_equal(probe(r, slot, position), cold(r, position + 1));
+}
+
+/* One more token gives another answer than a cold run: what was put into the slot was wrong, and it shows. */
+static void expect_another_answer(rig *r, uint32_t slot, uint32_t position)
+{
+    assert_int_not_equal(probe(r, slot, position), cold(r, position + 1));
 }
 
 static uint64_t violations(const rig *r)
@@ -129,13 +198,11 @@ static void any_cutting_gives_the_cold_answer(void **unused)
 {
     (void)unused;
     for (int trim = CAIRN_TRIM_ANYWHERE; trim <= CAIRN_TRIM_NEVER; trim++) {
-        rig r;
-        cairn_replica_options o;
-        cairn_replica_defaults(&o);
-        o.trim = (cairn_trim)trim;
-        start(&r, &o);
+        rig r = prepared();
+        r.options.trim = (cairn_trim)trim;
+        start(&r);
         for (uint32_t batch = 1; batch <= 64; batch += 7) {
-            r.engine->ops->reset(r.engine, 0);
+            reset(&r, 0);
             read_to(&r, 0, r.tokens, TOKENS, batch);
             uint32_t last = (TOKENS - 1) % batch + 1;
             assert_int_equal(pure_last(&r, last), cold(&r, TOKENS));
@@ -148,8 +215,7 @@ static void any_cutting_gives_the_cold_answer(void **unused)
 static void the_largest_logit_is_the_greedy_token(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     cairn_piece piece = {0, 0, r.tokens, 64, CAIRN_LOGITS_ALL, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_OK);
     for (uint32_t i = 0; i < 64; i++) {
@@ -172,8 +238,7 @@ static void the_largest_logit_is_the_greedy_token(void **unused)
 static void logits_that_were_not_asked_for_are_not_there(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     cairn_piece piece = {0, 0, r.tokens, 8, CAIRN_LOGITS_LAST, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_OK);
     assert_null(r.engine->ops->logits(r.engine, 0, 6));
@@ -187,8 +252,7 @@ static void logits_that_were_not_asked_for_are_not_there(void **unused)
 static void every_token_and_its_place_matter(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint64_t right = cold(&r, 32);
     for (uint32_t i = 0; i < 32; i++) {
         cairn_token was = r.tokens[i];
@@ -208,24 +272,21 @@ static void every_token_and_its_place_matter(void **unused)
 static void a_resume_equals_reading_again(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64], rows[TOKENS * 16];
-    read_to(&r, 0, r.tokens, 100, 64);
-    take_state(&r, 0, state);
-    assert_int_equal(take_rows(&r, 0, 0, 100, rows), CAIRN_OK);
+    read_and_take(&r, 0, 100, state, rows);
     read_to(&r, 0, r.tokens, TOKENS, 64);
     /* in place */
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
-    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
-    assert_int_equal(probe(&r, 0, 100), cold(&r, 101));
+    trim_to(&r, 0, 100);
+    set_state(&r, 0, 100, state);
+    expect_cold_answer(&r, 0, 100);
     /* in another slot, rows joined from two parts, used twice */
     for (int again = 0; again < 2; again++) {
-        r.engine->ops->reset(r.engine, 1);
-        assert_int_equal(put_rows(&r, 1, 0, 37, rows), CAIRN_OK);
-        assert_int_equal(put_rows(&r, 1, 37, 100, rows + 37 * 16), CAIRN_OK);
-        assert_int_equal(set_state(&r, 1, 100, state), CAIRN_OK);
-        assert_int_equal(probe(&r, 1, 100), cold(&r, 101));
+        reset(&r, 1);
+        put_rows(&r, 1, 0, 37, rows);
+        put_rows(&r, 1, 37, 100, rows + 37 * 16);
+        set_state(&r, 1, 100, state);
+        expect_cold_answer(&r, 1, 100);
     }
     assert_int_equal(violations(&r), 0);
     stop(&r);
@@ -234,69 +295,63 @@ static void a_resume_equals_reading_again(void **unused)
 static void a_part_of_the_exported_rows_can_be_used(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64], rows[TOKENS * 16];
     read_to(&r, 0, r.tokens, 90, 64);
     take_state(&r, 0, state);
     read_to(&r, 0, r.tokens, 150, 64);
-    assert_int_equal(take_rows(&r, 0, 40, 150, rows), CAIRN_OK);
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 60, NULL), CAIRN_OK);
+    take_rows(&r, 0, 40, 150, rows);
+    trim_to(&r, 0, 60);
     assert_int_equal(r.engine->ops->rows_import(r.engine, 0, 40, 150, 60, 90, rows, (uint64_t)110 * 16, NULL),
                      CAIRN_OK);
     assert_int_equal(r.engine->ops->length(r.engine, 0), 90);
-    assert_int_equal(set_state(&r, 0, 90, state), CAIRN_OK);
-    assert_int_equal(probe(&r, 0, 90), cold(&r, 91));
+    set_state(&r, 0, 90, state);
+    expect_cold_answer(&r, 0, 90);
     stop(&r);
 }
 
 static void the_state_of_another_position_shows(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64];
     read_to(&r, 0, r.tokens, 99, 64);
     take_state(&r, 0, state);
     read_to(&r, 0, r.tokens, 120, 64);
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
-    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
-    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    trim_to(&r, 0, 100);
+    set_state(&r, 0, 100, state);
+    expect_another_answer(&r, 0, 100);
     /* and it stays wrong */
-    assert_int_not_equal(probe(&r, 0, 101), cold(&r, 102));
+    expect_another_answer(&r, 0, 101);
     stop(&r);
 }
 
 static void the_state_of_other_tokens_shows(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64];
     read_to(&r, 1, r.tokens + 1, 100, 64);
     take_state(&r, 1, state);
     read_to(&r, 0, r.tokens, 100, 64);
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
-    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
-    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    trim_to(&r, 0, 100);
+    set_state(&r, 0, 100, state);
+    expect_another_answer(&r, 0, 100);
     stop(&r);
 }
 
 static void the_state_of_another_model_shows(void **unused)
 {
     (void)unused;
-    rig r, other;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    start(&r, &o);
-    o.seed = 2;
-    start(&other, &o);
+    rig r = started(), other = prepared();
+    other.options.seed = 2;
+    start(&other);
     uint8_t state[64];
     read_to(&other, 0, r.tokens, 100, 64);
     take_state(&other, 0, state);
     read_to(&r, 0, r.tokens, 100, 64);
-    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
-    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    set_state(&r, 0, 100, state);
+    expect_another_answer(&r, 0, 100);
     assert_memory_not_equal(r.engine->info.fingerprint, other.engine->info.fingerprint,
                             CAIRN_FINGERPRINT_BYTES);
     stop(&r);
@@ -306,20 +361,18 @@ static void the_state_of_another_model_shows(void **unused)
 static void every_byte_of_a_state_matters(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.state_bytes = 99;
-    start(&r, &o);
+    rig r = prepared();
+    r.options.state_bytes = 99;
+    start(&r);
     uint8_t state[99];
     read_to(&r, 0, r.tokens, 100, 64);
     take_state(&r, 0, state);
     uint64_t right = cold(&r, 101);
-    for (uint32_t i = 0; i < o.state_bytes; i++) {
+    for (uint32_t i = 0; i < sizeof state; i++) {
         state[i] ^= 0x10;
-        r.engine->ops->reset(r.engine, 0);
+        reset(&r, 0);
         read_to(&r, 0, r.tokens, 100, 64);
-        cairn_status status = set_state(&r, 0, 100, state);
+        cairn_status status = try_set_state(&r, 0, 100, state);
         if (status == CAIRN_OK)
             assert_int_not_equal(probe(&r, 0, 100), right);
         else
@@ -332,27 +385,19 @@ static void every_byte_of_a_state_matters(void **unused)
 static void every_byte_of_a_row_matters(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.row_bytes = 37;
-    start(&r, &o);
+    rig r = prepared();
+    r.options.row_bytes = 37;
+    start(&r);
     uint8_t state[64], rows[8 * 37];
-    read_to(&r, 0, r.tokens, 8, 64);
-    take_state(&r, 0, state);
-    assert_int_equal(take_rows(&r, 0, 0, 8, rows), CAIRN_OK);
+    read_and_take(&r, 0, 8, state, rows);
     uint64_t right = cold(&r, 9);
     for (uint32_t i = 0; i < sizeof rows; i++) {
         rows[i] ^= 0x01;
-        r.engine->ops->reset(r.engine, 0);
-        assert_int_equal(put_rows(&r, 0, 0, 8, rows), CAIRN_OK);
-        assert_int_equal(set_state(&r, 0, 8, state), CAIRN_OK);
+        restore(&r, 0, 8, state, rows);
         assert_int_not_equal(probe(&r, 0, 8), right);
         rows[i] ^= 0x01;
     }
-    r.engine->ops->reset(r.engine, 0);
-    assert_int_equal(put_rows(&r, 0, 0, 8, rows), CAIRN_OK);
-    assert_int_equal(set_state(&r, 0, 8, state), CAIRN_OK);
+    restore(&r, 0, 8, state, rows);
     assert_int_equal(probe(&r, 0, 8), right);
     stop(&r);
 }
@@ -360,19 +405,14 @@ static void every_byte_of_a_row_matters(void **unused)
 static void swapped_rows_show(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64], rows[50 * 16], row[16];
-    read_to(&r, 0, r.tokens, 50, 64);
-    take_state(&r, 0, state);
-    assert_int_equal(take_rows(&r, 0, 0, 50, rows), CAIRN_OK);
+    read_and_take(&r, 0, 50, state, rows);
     memcpy(row, rows + 20 * 16, 16);
     memcpy(rows + 20 * 16, rows + 21 * 16, 16);
     memcpy(rows + 21 * 16, row, 16);
-    r.engine->ops->reset(r.engine, 0);
-    assert_int_equal(put_rows(&r, 0, 0, 50, rows), CAIRN_OK);
-    assert_int_equal(set_state(&r, 0, 50, state), CAIRN_OK);
-    assert_int_not_equal(probe(&r, 0, 50), cold(&r, 51));
+    restore(&r, 0, 50, state, rows);
+    expect_another_answer(&r, 0, 50);
     stop(&r);
 }
 
@@ -380,34 +420,30 @@ static void swapped_rows_show(void **unused)
 static void stale_rows_show(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64], rows[100 * 16];
     cairn_token old[100];
     memcpy(old, r.tokens, sizeof old);
     old[60] = (old[60] + 1) % VOCAB;
     read_to(&r, 1, old, 100, 64);
-    assert_int_equal(take_rows(&r, 1, 0, 100, rows), CAIRN_OK);
+    take_rows(&r, 1, 0, 100, rows);
     read_to(&r, 0, r.tokens, 100, 64);
     take_state(&r, 0, state);
-    r.engine->ops->reset(r.engine, 0);
-    assert_int_equal(put_rows(&r, 0, 0, 100, rows), CAIRN_OK);
-    assert_int_equal(set_state(&r, 0, 100, state), CAIRN_OK);
-    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    restore(&r, 0, 100, state, rows);
+    expect_another_answer(&r, 0, 100);
     stop(&r);
 }
 
 static void a_missing_row_shows(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64];
     read_to(&r, 0, r.tokens, 100, 64);
     take_state(&r, 0, state);
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 99, NULL), CAIRN_OK);
-    assert_int_equal(set_state(&r, 0, 99, state), CAIRN_OK);
-    assert_int_not_equal(probe(&r, 0, 100), cold(&r, 101));
+    trim_to(&r, 0, 99);
+    set_state(&r, 0, 99, state);
+    expect_another_answer(&r, 0, 100);
     stop(&r);
 }
 
@@ -417,11 +453,9 @@ static void cuts_show_in_the_low_bits_only_when_asked_for(void **unused)
 {
     (void)unused;
     for (int sensitive = 0; sensitive < 2; sensitive++) {
-        rig r;
-        cairn_replica_options o;
-        cairn_replica_defaults(&o);
-        o.cut_sensitive = sensitive == 1;
-        start(&r, &o);
+        rig r = prepared();
+        r.options.cut_sensitive = sensitive == 1;
+        start(&r);
         read_to(&r, 0, r.tokens, 128, 64);
         uint64_t whole = cairn_replica_digest(r.engine, 0, 63);
         read_to(&r, 1, r.tokens, 100, 64);
@@ -430,7 +464,7 @@ static void cuts_show_in_the_low_bits_only_when_asked_for(void **unused)
         assert_int_equal(cairn_replica_pure(r.engine, 0, 27), cold(&r, 128));
         assert_int_equal(whole == cut, !sensitive);
         /* the same cut again is the same bits */
-        r.engine->ops->reset(r.engine, 0);
+        reset(&r, 0);
         read_to(&r, 0, r.tokens, 100, 64);
         read_to(&r, 0, r.tokens, 128, 64);
         assert_int_equal(cairn_replica_digest(r.engine, 0, 27), cut);
@@ -442,26 +476,24 @@ static void a_resume_at_a_cut_equals_a_cold_run_with_that_cut(void **unused)
 {
     (void)unused;
     for (int trim = CAIRN_TRIM_ANYWHERE; trim <= CAIRN_TRIM_NEVER; trim++) {
-        rig r;
-        cairn_replica_options o;
-        cairn_replica_defaults(&o);
-        o.cut_sensitive = true;
-        o.trim = (cairn_trim)trim;
-        start(&r, &o);
+        rig r = prepared();
+        r.options.cut_sensitive = true;
+        r.options.trim = (cairn_trim)trim;
+        start(&r);
         uint8_t state[64], rows[100 * 16];
         read_to(&r, 0, r.tokens, 100, 64);
         if (trim != CAIRN_TRIM_ANYWHERE)
             take_state(&r, 0, state);
-        assert_int_equal(take_rows(&r, 0, 0, 100, rows), CAIRN_OK);
+        take_rows(&r, 0, 0, 100, rows);
         read_to(&r, 0, r.tokens, 160, 64);
         uint64_t right = cairn_replica_digest(r.engine, 0, 31);
-        assert_int_equal(put_rows(&r, 1, 0, 100, rows), CAIRN_OK);
+        put_rows(&r, 1, 0, 100, rows);
         if (trim != CAIRN_TRIM_ANYWHERE)
-            assert_int_equal(set_state(&r, 1, 100, state), CAIRN_OK);
+            set_state(&r, 1, 100, state);
         read_to(&r, 1, r.tokens, 160, 64);
         assert_int_equal(cairn_replica_digest(r.engine, 0, 31), right);
         /* token by token differs in the low bits, and only there */
-        r.engine->ops->reset(r.engine, 1);
+        reset(&r, 1);
         read_to(&r, 1, r.tokens, 100, 64);
         read_to(&r, 1, r.tokens, 160, 1);
         assert_int_not_equal(cairn_replica_digest(r.engine, 0, 0), right);
@@ -473,11 +505,9 @@ static void a_resume_at_a_cut_equals_a_cold_run_with_that_cut(void **unused)
 static void the_low_bits_are_small_and_keep_the_greedy_token(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.cut_sensitive = true;
-    start(&r, &o);
+    rig r = prepared();
+    r.options.cut_sensitive = true;
+    start(&r);
     float whole[VOCAB];
     read_to(&r, 0, r.tokens, 64, 64);
     memcpy(whole, r.engine->ops->logits(r.engine, 0, 63), sizeof whole);
@@ -506,14 +536,12 @@ static uint32_t largest(rig *r, uint32_t index)
 static void near_ties_let_a_cut_choose_between_two_tokens(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.cut_sensitive = o.near_ties = true;
-    start(&r, &o);
+    rig r = prepared();
+    r.options.cut_sensitive = r.options.near_ties = true;
+    start(&r);
     uint32_t others = 0;
     for (uint32_t cut = 1; cut < 64; cut++) {
-        r.engine->ops->reset(r.engine, 0);
+        reset(&r, 0);
         read_to(&r, 0, r.tokens, cut, 64);
         assert_int_equal(decode(&r, 0, r.tokens + cut, 64 - cut), CAIRN_OK);
         uint32_t greedy = (uint32_t)cairn_replica_greedy(r.engine, 0, 63 - cut), best = largest(&r, 63 - cut);
@@ -527,15 +555,13 @@ static void near_ties_let_a_cut_choose_between_two_tokens(void **unused)
 static void sharing_a_decode_shows_when_asked_for(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.cut_sensitive = o.batch_sensitive = true;
-    start(&r, &o);
+    rig r = prepared();
+    r.options.cut_sensitive = r.options.batch_sensitive = true;
+    start(&r);
     assert_true(r.engine->info.batch_alone);
     read_to(&r, 0, r.tokens, 64, 64);
     uint64_t alone = cairn_replica_digest(r.engine, 0, 63);
-    r.engine->ops->reset(r.engine, 0);
+    reset(&r, 0);
     cairn_piece pieces[2] = {{0, 0, r.tokens, 64, CAIRN_LOGITS_LAST, false},
                              {1, 0, r.tokens, 5, CAIRN_LOGITS_LAST, false}};
     assert_int_equal(r.engine->ops->decode(r.engine, pieces, 2, NULL), CAIRN_OK);
@@ -550,27 +576,25 @@ static void the_head_of_a_block_replaces_the_rows_of_the_slot(void **unused)
 {
     (void)unused;
     for (uint32_t whole = 0; whole < 2; whole++) {
-        rig r;
-        cairn_replica_options o;
-        cairn_replica_defaults(&o);
-        o.trim = CAIRN_TRIM_ANYWHERE;
-        o.state_bytes = 0;
-        o.cut_sensitive = true;
-        start(&r, &o);
+        rig r = prepared();
+        r.options.trim = CAIRN_TRIM_ANYWHERE;
+        r.options.state_bytes = 0;
+        r.options.cut_sensitive = true;
+        start(&r);
         uint8_t bytes[100 * 16];
         read_to(&r, 0, r.tokens, 100, 50);
-        assert_int_equal(take_rows(&r, 0, 0, 100, bytes), CAIRN_OK);
+        take_rows(&r, 0, 0, 100, bytes);
         read_to(&r, 1, r.tokens, 50, 10);
         if (whole == 1) {
             assert_int_equal(
                 r.engine->ops->rows_import(r.engine, 1, 0, 100, 50, 100, bytes, sizeof bytes, NULL),
                 CAIRN_OK);
         } else {
-            assert_int_equal(put_rows(&r, 1, 50, 100, bytes + 50 * 16), CAIRN_OK);
+            put_rows(&r, 1, 50, 100, bytes + 50 * 16);
         }
         uint64_t digests[2];
         for (uint32_t slot = 0; slot < 2; slot++) {
-            assert_int_equal(probe(&r, slot, 100), cold(&r, 101));
+            expect_cold_answer(&r, slot, 100);
             digests[slot] = cairn_replica_digest(r.engine, 0, 0);
         }
         assert_true((digests[0] == digests[1]) == (whole == 1));
@@ -584,18 +608,16 @@ static void the_head_of_a_block_replaces_the_rows_of_the_slot(void **unused)
 static void plain_attention_trims_anywhere(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.trim = CAIRN_TRIM_ANYWHERE;
-    o.state_bytes = 0;
-    start(&r, &o);
+    rig r = prepared();
+    r.options.trim = CAIRN_TRIM_ANYWHERE;
+    r.options.state_bytes = 0;
+    start(&r);
     read_to(&r, 0, r.tokens, TOKENS, 64);
     assert_int_equal(r.engine->ops->state_size(r.engine, 0), 0);
     for (uint32_t n = TOKENS - 1; n > 0; n -= 11) {
-        assert_true(r.engine->ops->can_trim(r.engine, 0, n));
-        assert_int_equal(r.engine->ops->trim(r.engine, 0, n, NULL), CAIRN_OK);
-        assert_int_equal(probe(&r, 0, n), cold(&r, n + 1));
+        assert_true(can_trim(&r, 0, n));
+        trim_to(&r, 0, n);
+        expect_cold_answer(&r, 0, n);
         if (n < 11)
             break;
     }
@@ -606,23 +628,21 @@ static void plain_attention_trims_anywhere(void **unused)
 static void a_window_trims_while_nothing_needed_was_overwritten(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.trim = CAIRN_TRIM_WINDOW;
-    o.window_tokens = 50;
-    o.batch_tokens_max = 20; /* the ring holds 70 */
-    start(&r, &o);
+    rig r = prepared();
+    r.options.trim = CAIRN_TRIM_WINDOW;
+    r.options.window_tokens = 50;
+    r.options.batch_tokens_max = 20; /* the ring holds 70 */
+    start(&r);
     read_to(&r, 0, r.tokens, 70, 20);
-    assert_true(r.engine->ops->can_trim(r.engine, 0, 1));
+    assert_true(can_trim(&r, 0, 1));
     read_to(&r, 0, r.tokens, 160, 20); /* rows before 90 are gone */
-    assert_true(r.engine->ops->can_trim(r.engine, 0, 140));
-    assert_false(r.engine->ops->can_trim(r.engine, 0, 139));
-    assert_true(r.engine->ops->can_trim(r.engine, 0, 0));
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 145, NULL), CAIRN_OK);
-    assert_int_equal(probe(&r, 0, 145), cold(&r, 146));
+    assert_true(can_trim(&r, 0, 140));
+    assert_false(can_trim(&r, 0, 139));
+    assert_true(can_trim(&r, 0, 0));
+    trim_to(&r, 0, 145);
+    expect_cold_answer(&r, 0, 145);
     /* past the gate the state must follow */
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
+    trim_to(&r, 0, 100);
     assert_int_equal(decode(&r, 0, r.tokens + 100, 1), CAIRN_ENGINE);
     assert_int_equal(violations(&r), 1);
     stop(&r);
@@ -631,22 +651,20 @@ static void a_window_trims_while_nothing_needed_was_overwritten(void **unused)
 static void a_window_resumes_from_its_own_state(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.trim = CAIRN_TRIM_WINDOW;
-    o.window_tokens = 50;
-    o.batch_tokens_max = 20;
-    start(&r, &o);
+    rig r = prepared();
+    r.options.trim = CAIRN_TRIM_WINDOW;
+    r.options.window_tokens = 50;
+    r.options.batch_tokens_max = 20;
+    start(&r);
     uint8_t state[64];
     read_to(&r, 0, r.tokens, 80, 20);
     take_state(&r, 0, state);
     read_to(&r, 0, r.tokens, 180, 20);
-    assert_false(r.engine->ops->can_trim(r.engine, 0, 80));
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 80, NULL), CAIRN_OK);
-    assert_int_equal(set_state(&r, 0, 80, state), CAIRN_OK);
-    assert_false(r.engine->ops->can_trim(r.engine, 0, 79)); /* only [30, 80) came back */
-    assert_int_equal(probe(&r, 0, 80), cold(&r, 81));
+    assert_false(can_trim(&r, 0, 80));
+    trim_to(&r, 0, 80);
+    set_state(&r, 0, 80, state);
+    assert_false(can_trim(&r, 0, 79)); /* only [30, 80) came back */
+    expect_cold_answer(&r, 0, 80);
     assert_int_equal(violations(&r), 0);
     stop(&r);
 }
@@ -654,20 +672,19 @@ static void a_window_resumes_from_its_own_state(void **unused)
 static void recurrent_slots_never_trim_without_a_state(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     read_to(&r, 0, r.tokens, 100, 64);
-    assert_true(r.engine->ops->can_trim(r.engine, 0, 100));
-    assert_true(r.engine->ops->can_trim(r.engine, 0, 0));
-    assert_false(r.engine->ops->can_trim(r.engine, 0, 99));
-    assert_false(r.engine->ops->can_trim(r.engine, 0, 101));
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 100, NULL), CAIRN_OK);
-    assert_int_equal(probe(&r, 0, 100), cold(&r, 101)); /* same length: the state stays */
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 50, NULL), CAIRN_OK);
+    assert_true(can_trim(&r, 0, 100));
+    assert_true(can_trim(&r, 0, 0));
+    assert_false(can_trim(&r, 0, 99));
+    assert_false(can_trim(&r, 0, 101));
+    trim_to(&r, 0, 100);
+    expect_cold_answer(&r, 0, 100); /* same length: the state stays */
+    trim_to(&r, 0, 50);
     assert_int_equal(r.engine->ops->state_size(r.engine, 0), 0);
     assert_int_equal(decode(&r, 0, r.tokens + 50, 1), CAIRN_ENGINE);
-    assert_int_equal(r.engine->ops->trim(r.engine, 0, 0, NULL), CAIRN_OK);
-    assert_int_equal(probe(&r, 0, 0), cold(&r, 1));
+    trim_to(&r, 0, 0);
+    expect_cold_answer(&r, 0, 0);
     stop(&r);
 }
 
@@ -676,20 +693,19 @@ static void recurrent_slots_never_trim_without_a_state(void **unused)
 static void the_nth_call_of_each_kind_fails(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64], rows[64 * 16];
     cairn_replica_fail(r.engine, CAIRN_REPLICA_DECODE, 3, CAIRN_ENGINE);
     assert_int_equal(decode(&r, 0, r.tokens, 64), CAIRN_OK);
     take_state(&r, 0, state);
-    assert_int_equal(take_rows(&r, 0, 0, 64, rows), CAIRN_OK);
+    take_rows(&r, 0, 0, 64, rows);
     assert_int_equal(decode(&r, 0, r.tokens + 64, 1), CAIRN_OK);
     assert_int_equal(decode(&r, 0, r.tokens + 65, 1), CAIRN_ENGINE);
     assert_int_equal(cairn_replica_counters_get(r.engine)->failures[CAIRN_REPLICA_DECODE], 1);
     assert_int_equal(cairn_replica_counters_get(r.engine)->tokens_decoded, 65);
     /* broken until reset */
     assert_int_equal(decode(&r, 0, r.tokens, 1), CAIRN_ENGINE);
-    r.engine->ops->reset(r.engine, 0);
+    reset(&r, 0);
     read_to(&r, 0, r.tokens, 64, 64);
 
     cairn_replica_fail(r.engine, CAIRN_REPLICA_STATE_SIZE, 1, CAIRN_ENGINE);
@@ -697,15 +713,15 @@ static void the_nth_call_of_each_kind_fails(void **unused)
     cairn_replica_fail(r.engine, CAIRN_REPLICA_STATE_GET, 1, CAIRN_ENGINE);
     assert_int_equal(r.engine->ops->state_get(r.engine, 0, state, 64, NULL), CAIRN_ENGINE);
     cairn_replica_fail(r.engine, CAIRN_REPLICA_ROWS_EXPORT, 1, CAIRN_ENGINE);
-    assert_int_equal(take_rows(&r, 0, 0, 64, rows), CAIRN_ENGINE);
-    assert_int_equal(probe(&r, 0, 64), cold(&r, 65)); /* reading out failed: the slot did not */
+    assert_int_equal(try_take_rows(&r, 0, 0, 64, rows), CAIRN_ENGINE);
+    expect_cold_answer(&r, 0, 64); /* reading out failed: the slot did not */
 
     cairn_replica_fail(r.engine, CAIRN_REPLICA_ROWS_IMPORT, 1, CAIRN_NOMEM);
-    assert_int_equal(put_rows(&r, 1, 0, 64, rows), CAIRN_NOMEM);
+    assert_int_equal(try_put_rows(&r, 1, 0, 64, rows), CAIRN_NOMEM);
     assert_int_equal(r.engine->ops->length(r.engine, 1), 0);
     cairn_replica_fail(r.engine, CAIRN_REPLICA_STATE_SET, 1, CAIRN_CORRUPT);
-    assert_int_equal(put_rows(&r, 1, 0, 64, rows), CAIRN_OK);
-    assert_int_equal(set_state(&r, 1, 64, state), CAIRN_CORRUPT);
+    put_rows(&r, 1, 0, 64, rows);
+    assert_int_equal(try_set_state(&r, 1, 64, state), CAIRN_CORRUPT);
     assert_int_equal(r.engine->ops->length(r.engine, 1), 0);
     cairn_replica_fail(r.engine, CAIRN_REPLICA_TRIM, 1, CAIRN_ENGINE);
     assert_int_equal(r.engine->ops->trim(r.engine, 0, 3, NULL), CAIRN_ENGINE);
@@ -719,8 +735,7 @@ static void the_nth_call_of_each_kind_fails(void **unused)
 static void a_cancelled_decode_keeps_the_rows_before_it(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64];
     read_to(&r, 0, r.tokens, 64, 64);
     take_state(&r, 0, state);
@@ -731,9 +746,9 @@ static void a_cancelled_decode_keeps_the_rows_before_it(void **unused)
     assert_int_equal(cairn_replica_counters_get(r.engine)->tokens_decoded, 64);
     assert_int_equal(cairn_replica_counters_get(r.engine)->tokens_discarded, 20);
     assert_int_equal(r.engine->ops->length(r.engine, 0), 64);
-    assert_int_equal(set_state(&r, 0, 64, state), CAIRN_OK);
-    assert_int_equal(probe(&r, 0, 64), cold(&r, 65));
-    assert_int_equal(probe(&r, 1, 0), cold(&r, 1)); /* an empty slot needs no state */
+    set_state(&r, 0, 64, state);
+    expect_cold_answer(&r, 0, 64);
+    expect_cold_answer(&r, 1, 0); /* an empty slot needs no state */
     assert_int_equal(violations(&r), 0);
     stop(&r);
 }
@@ -741,21 +756,19 @@ static void a_cancelled_decode_keeps_the_rows_before_it(void **unused)
 static void running_out_of_room_harms_nothing(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.room_tokens_max = 100;
-    o.slot_tokens_max = 90;
-    start(&r, &o);
+    rig r = prepared();
+    r.options.room_tokens_max = 100;
+    r.options.slot_tokens_max = 90;
+    start(&r);
     uint8_t state[64];
     read_to(&r, 0, r.tokens, 64, 64);
     take_state(&r, 0, state);
     read_to(&r, 1, r.tokens, 30, 64);
     assert_int_equal(decode(&r, 0, r.tokens + 64, 10), CAIRN_NOMEM);
-    assert_int_equal(set_state(&r, 0, 64, state), CAIRN_OK);
+    set_state(&r, 0, 64, state);
     assert_int_equal(decode(&r, 0, r.tokens + 64, 27), CAIRN_LIMIT);
-    assert_int_equal(probe(&r, 0, 64), cold(&r, 65));
-    assert_int_equal(probe(&r, 1, 30), cold(&r, 31));
+    expect_cold_answer(&r, 0, 64);
+    expect_cold_answer(&r, 1, 30);
     assert_int_equal(violations(&r), 0);
     stop(&r);
 }
@@ -763,8 +776,7 @@ static void running_out_of_room_harms_nothing(void **unused)
 static void breaking_the_contract_is_counted(void **unused)
 {
     (void)unused;
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     uint8_t state[64];
     cairn_piece piece = {0, 5, r.tokens, 1, CAIRN_LOGITS_LAST, false};
     assert_int_equal(r.engine->ops->decode(r.engine, &piece, 1, NULL), CAIRN_INVALID);
@@ -779,7 +791,7 @@ static void breaking_the_contract_is_counted(void **unused)
                             {0, 0, r.tokens, 1, CAIRN_LOGITS_LAST, false}};
     assert_int_equal(r.engine->ops->decode(r.engine, twice, 2, NULL), CAIRN_INVALID);
     assert_int_equal(r.engine->ops->state_get(r.engine, 0, state, 64, NULL), CAIRN_ENGINE);
-    assert_int_equal(set_state(&r, 0, 5, state), CAIRN_INVALID);
+    assert_int_equal(try_set_state(&r, 0, 5, state), CAIRN_INVALID);
     assert_int_equal(r.engine->ops->trim(r.engine, 0, 5, NULL), CAIRN_INVALID);
     assert_int_equal(violations(&r), 8);
     stop(&r);
@@ -788,15 +800,13 @@ static void breaking_the_contract_is_counted(void **unused)
 static void time_passes_as_configured(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
     uint64_t clock_ns = 0;
-    cairn_replica_defaults(&o);
-    o.clock_ns = &clock_ns;
-    o.state_bytes = 2048;
-    o.cost =
+    rig r = prepared();
+    r.options.clock_ns = &clock_ns;
+    r.options.state_bytes = 2048;
+    r.options.cost =
         (cairn_replica_cost){.decode_call_ns = 1000, .token_ns = 10, .state_call_ns = 100, .state_kib_ns = 7};
-    start(&r, &o);
+    start(&r);
     uint8_t state[2048];
     assert_int_equal(decode(&r, 0, r.tokens, 64), CAIRN_OK);
     assert_int_equal(clock_ns, 1640);
@@ -808,24 +818,20 @@ static void time_passes_as_configured(void **unused)
 static void the_light_engine_checks_states_and_lengths(void **unused)
 {
     (void)unused;
-    rig r;
-    cairn_replica_options o;
-    cairn_replica_defaults(&o);
-    o.light = true;
-    o.slot_tokens_max = 1000000;
-    start(&r, &o);
+    rig r = prepared();
+    r.options.light = true;
+    r.options.slot_tokens_max = 1000000;
+    start(&r);
     uint8_t state[64], wrong[64], rows[100 * 16];
     read_to(&r, 0, r.tokens, 50, 64);
     take_state(&r, 0, wrong);
-    read_to(&r, 0, r.tokens, 100, 64);
-    take_state(&r, 0, state);
-    assert_int_equal(take_rows(&r, 0, 0, 100, rows), CAIRN_OK);
-    assert_int_equal(put_rows(&r, 1, 0, 100, rows), CAIRN_OK);
-    assert_int_equal(set_state(&r, 1, 100, state), CAIRN_OK);
-    assert_int_equal(probe(&r, 1, 100), cold(&r, 101));
-    assert_int_equal(r.engine->ops->trim(r.engine, 1, 100, NULL), CAIRN_OK);
-    assert_int_equal(set_state(&r, 1, 100, wrong), CAIRN_OK);
-    assert_int_not_equal(probe(&r, 1, 100), cold(&r, 101));
+    read_and_take(&r, 0, 100, state, rows);
+    put_rows(&r, 1, 0, 100, rows);
+    set_state(&r, 1, 100, state);
+    expect_cold_answer(&r, 1, 100);
+    trim_to(&r, 1, 100);
+    set_state(&r, 1, 100, wrong);
+    expect_another_answer(&r, 1, 100);
     stop(&r);
 }
 
@@ -880,8 +886,7 @@ static void random_histories_give_cold_answers(void **unused)
     uint64_t random = seed_of_run();
     static saved kept[8];
     static cairn_token path[2][512];
-    rig r;
-    start(&r, NULL);
+    rig r = started();
     memset(kept, 0, sizeof kept);
     for (int step = 0; step < 20000; step++) {
         uint32_t slot = (uint32_t)(next_random(&random) % 2), choice = (uint32_t)(next_random(&random) % 4);
@@ -890,23 +895,23 @@ static void random_histories_give_cold_answers(void **unused)
         if (choice == 0 && length > 0) {
             k->length = length;
             take_state(&r, slot, k->state);
-            assert_int_equal(take_rows(&r, slot, 0, length, k->rows), CAIRN_OK);
+            take_rows(&r, slot, 0, length, k->rows);
             memcpy(k->tokens, path[slot], sizeof path[slot]);
         } else if (choice == 1 && k->length > 0) {
             uint32_t shared = 0; /* keep what the slot has in common, import the rest */
             while (shared < length && shared < k->length && path[slot][shared] == k->tokens[shared])
                 shared++;
-            assert_int_equal(r.engine->ops->trim(r.engine, slot, shared, NULL), CAIRN_OK);
+            trim_to(&r, slot, shared);
             if (shared < k->length)
                 assert_int_equal(r.engine->ops->rows_import(r.engine, slot, 0, k->length, shared, k->length,
                                                             k->rows, (uint64_t)k->length * 16, NULL),
                                  CAIRN_OK);
-            assert_int_equal(set_state(&r, slot, k->length, k->state), CAIRN_OK);
+            set_state(&r, slot, k->length, k->state);
             memcpy(path[slot], k->tokens, sizeof path[slot]);
         } else {
             uint32_t count = 1 + (uint32_t)(next_random(&random) % 40);
             if (length + count > 500) {
-                r.engine->ops->reset(r.engine, slot);
+                reset(&r, slot);
                 length = 0;
             }
             for (uint32_t i = 0; i < count; i++)
