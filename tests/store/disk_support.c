@@ -3,6 +3,7 @@
  */
 #include "disk_support.h"
 
+const cairn_namespace space_a = {{1}}, space_b = {{2}};
 cairn_token path_one[SUPPORT_TOKENS_MAX], path_two[SUPPORT_TOKENS_MAX];
 
 int support_paths(void **state)
@@ -111,6 +112,61 @@ uint32_t support_find(cairn_disk *disk, const cairn_namespace *space, const cair
     uint32_t count_found = 0;
     assert_ok(cairn_disk_find(disk, space, tokens, count, found, max, &count_found, NULL));
     return count_found;
+}
+
+shelf shelf_new(uint64_t room_bytes)
+{
+    shelf s = {.memory = cairn_io_memory_new(cairn_mem_default(), room_bytes)};
+    s.io = cairn_io_memory_io(s.memory);
+    return s;
+}
+
+void shelf_free(shelf *s)
+{
+    if (s->disk != NULL) {
+        shelf_close(s);
+    }
+    cairn_io_memory_free(s->memory);
+}
+
+void shelf_open(shelf *s, uint64_t bytes_max)
+{
+    assert_ok(support_open(s->io, bytes_max, NULL, NULL, &s->disk));
+}
+
+void shelf_close(shelf *s)
+{
+    cairn_disk_close(s->disk);
+    s->disk = NULL;
+}
+
+cairn_status shelf_try_state(shelf *s, uint32_t end, uint64_t payload_bytes, double value)
+{
+    return support_put(s->disk, &space_a, CAIRN_BLOB_STATE, path_one, end, end, payload_bytes, value,
+                       s->name);
+}
+
+void shelf_put_state(shelf *s, uint32_t end, uint64_t payload_bytes, double value)
+{
+    assert_ok(shelf_try_state(s, end, payload_bytes, value));
+}
+
+void shelf_put_rows(shelf *s, uint32_t begin, uint32_t end, uint64_t payload_bytes)
+{
+    assert_ok(
+        support_put(s->disk, &space_a, CAIRN_BLOB_ROWS, path_one, begin, end, payload_bytes, 1, s->name));
+}
+
+uint32_t shelf_find(shelf *s, const cairn_token *tokens, uint32_t count)
+{
+    return support_find(s->disk, &space_a, tokens, count, s->found, sizeof s->found / sizeof *s->found);
+}
+
+cairn_disk_stats shelf_stats(shelf *s)
+{
+    cairn_disk_stats stats;
+    cairn_disk_stats_get(s->disk, &stats);
+    return stats;
 }
 
 static bool count_name(void *ctx, const char *name)

@@ -6,8 +6,6 @@
 #include "disk_support.h"
 #include "store/network_view.h"
 
-static const cairn_namespace space_a = {{1}};
-
 /* Two hosts and what they share. */
 typedef struct network {
     cairn_io_memory *memory;

@@ -2,130 +2,106 @@
 #include "base/io_faulty.h"
 #include "disk_support.h"
 
-static const cairn_namespace space_a = {{1}}, space_b = {{2}};
-
 static void state_is_found_only_by_a_prompt_that_has_its_whole_path(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
-    cairn_disk *disk = NULL;
-    cairn_disk_found found[8];
-    char name[CAIRN_BLOB_NAME_BYTES];
-    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 900, 900, 5000, 1.0, name));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 700, 700, 5000, 1.0, name));
-    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 8), 2);
-    assert_int_equal(support_find(disk, &space_a, path_one, 899, found, 8), 1);
-    assert_int_equal(support_find(disk, &space_a, path_two, 1000, found, 8), 1);
-    assert_int_equal(found[0].row.meta.end, 700);
-    assert_ok(support_get(disk, &found[0].row));
-    assert_int_equal(support_find(disk, &space_a, path_two, 699, found, 8), 0);
-    assert_int_equal(support_find(disk, &space_b, path_one, 1000, found, 8), 0);
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf s = shelf_new(1 << 24);
+    shelf_open(&s, 1 << 24);
+    shelf_put_state(&s, 900, 5000, 1.0);
+    shelf_put_state(&s, 700, 5000, 1.0);
+    assert_int_equal(shelf_find(&s, path_one, 1000), 2);
+    assert_int_equal(shelf_find(&s, path_one, 899), 1);
+    assert_int_equal(shelf_find(&s, path_two, 1000), 1);
+    assert_int_equal(s.found[0].row.meta.end, 700);
+    assert_ok(support_get(s.disk, &s.found[0].row));
+    assert_int_equal(shelf_find(&s, path_two, 699), 0);
+    assert_int_equal(support_find(s.disk, &space_b, path_one, 1000, s.found, 64), 0);
+    shelf_free(&s);
 }
 
 static void rows_serve_a_prompt_up_to_the_token_at_which_it_leaves_them(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
-    cairn_disk *disk = NULL;
-    cairn_disk_found found[8];
-    char name[CAIRN_BLOB_NAME_BYTES];
-    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_ROWS, path_one, 300, 1500, 100000, 1.0, name));
-    assert_int_equal(support_find(disk, &space_a, path_one, 2000, found, 8), 1);
-    assert_int_equal(found[0].use_end, 1500);
-    assert_int_equal(support_find(disk, &space_a, path_two, 2000, found, 8), 1);
-    assert_int_equal(found[0].use_end, 700);
-    assert_int_equal(support_find(disk, &space_a, path_one, 412, found, 8), 1);
-    assert_int_equal(found[0].use_end, 412);
-    assert_int_equal(support_find(disk, &space_a, path_one, 300, found, 8), 0);
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_ROWS, path_one, 1500, 1501, 10, 1.0, name));
-    assert_int_equal(support_find(disk, &space_a, path_two, 2000, found, 8), 1);
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf s = shelf_new(1 << 24);
+    shelf_open(&s, 1 << 24);
+    shelf_put_rows(&s, 300, 1500, 100000);
+    assert_int_equal(shelf_find(&s, path_one, 2000), 1);
+    assert_int_equal(s.found[0].use_end, 1500);
+    assert_int_equal(shelf_find(&s, path_two, 2000), 1);
+    assert_int_equal(s.found[0].use_end, 700);
+    assert_int_equal(shelf_find(&s, path_one, 412), 1);
+    assert_int_equal(s.found[0].use_end, 412);
+    assert_int_equal(shelf_find(&s, path_one, 300), 0);
+    shelf_put_rows(&s, 1500, 1501, 10);
+    assert_int_equal(shelf_find(&s, path_two, 2000), 1);
+    shelf_free(&s);
 }
 
 static void everything_is_found_again_after_opening_anew(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
-    cairn_disk *disk = NULL;
-    cairn_disk_found found[64];
-    char name[CAIRN_BLOB_NAME_BYTES];
-    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 26, NULL, NULL, &disk));
+    shelf s = shelf_new(1 << 26);
+    shelf_open(&s, 1 << 26);
     for (uint32_t at = 100; at <= 3000; at += 100) {
-        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, at, at, 4096, 1.0, name));
-        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_ROWS, path_one, at - 100, at, 9 << 10, 1.0, name));
+        shelf_put_state(&s, at, 4096, 1.0);
+        shelf_put_rows(&s, at - 100, at, 9 << 10);
     }
-    cairn_disk_close(disk);
-    assert_ok(cairn_io_memory_power_loss(memory, 1));
-    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 26, NULL, NULL, &disk));
-    uint32_t count = support_find(disk, &space_a, path_one, 4000, found, 64);
+    shelf_close(&s);
+    assert_ok(cairn_io_memory_power_loss(s.memory, 1));
+    shelf_open(&s, 1 << 26);
+    uint32_t count = shelf_find(&s, path_one, 4000);
     assert_int_equal(count, 60);
     for (uint32_t i = 0; i < count; i++) {
-        assert_ok(support_get(disk, &found[i].row));
+        assert_ok(support_get(s.disk, &s.found[i].row));
     }
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf_free(&s);
 }
 
 static void budget_holds_and_the_least_valuable_goes_first(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
-    cairn_disk *disk = NULL;
-    cairn_disk_found found[16];
-    cairn_disk_stats stats;
-    char first[CAIRN_BLOB_NAME_BYTES], name[CAIRN_BLOB_NAME_BYTES];
-    assert_ok(support_open(cairn_io_memory_io(memory), 100000, NULL, NULL, &disk));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 100, 100, 20000, 0.5, first));
-    cairn_disk_pin(disk, first);
+    shelf s = shelf_new(1 << 26);
+    char first[CAIRN_BLOB_NAME_BYTES];
+    shelf_open(&s, 100000);
+    assert_ok(support_put(s.disk, &space_a, CAIRN_BLOB_STATE, path_one, 100, 100, 20000, 0.5, first));
+    cairn_disk_pin(s.disk, first);
     for (uint32_t at = 200; at <= 1000; at += 100) {
-        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, at, at, 20000, at, name));
-        cairn_disk_stats_get(disk, &stats);
+        shelf_put_state(&s, at, 20000, at);
+        cairn_disk_stats stats = shelf_stats(&s);
         assert_true(stats.file_bytes <= 100000);
     }
-    assert_int_equal(support_find(disk, &space_a, path_one, 2000, found, 16), 4);
+    assert_int_equal(shelf_find(&s, path_one, 2000), 4);
     for (uint32_t i = 0; i < 4; i++) {
-        assert_true(found[i].row.meta.end == 100 || found[i].row.meta.end >= 800);
+        assert_true(s.found[i].row.meta.end == 100 || s.found[i].row.meta.end >= 800);
     }
-    assert_status(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 50, 50, 20000, 0.1, name),
-                  CAIRN_NOSPACE);
-    assert_status(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 51, 51, 200000, 1e9, name),
-                  CAIRN_NOSPACE);
-    cairn_disk_unpin(disk, first);
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 60, 60, 20000, 1.0, name));
-    assert_int_equal(support_find(disk, &space_a, path_one, 100, found, 16), 1);
-    assert_int_equal(found[0].row.meta.end, 60);
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    assert_status(shelf_try_state(&s, 50, 20000, 0.1), CAIRN_NOSPACE);
+    assert_status(shelf_try_state(&s, 51, 200000, 1e9), CAIRN_NOSPACE);
+    cairn_disk_unpin(s.disk, first);
+    shelf_put_state(&s, 60, 20000, 1.0);
+    assert_int_equal(shelf_find(&s, path_one, 100), 1);
+    assert_int_equal(s.found[0].row.meta.end, 60);
+    shelf_free(&s);
 }
 
 static void smaller_budget_holds_from_the_first_look_on(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
-    cairn_disk *disk = NULL;
-    cairn_disk_stats stats;
-    char name[CAIRN_BLOB_NAME_BYTES];
-    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
+    shelf s = shelf_new(1 << 26);
+    shelf_open(&s, 1 << 24);
     for (uint32_t at = 100; at <= 800; at += 100) {
-        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, at, at, 20000, at, name));
+        shelf_put_state(&s, at, 20000, at);
     }
-    cairn_disk_close(disk);
-    assert_ok(support_open(cairn_io_memory_io(memory), 60000, NULL, NULL, &disk));
-    cairn_disk_stats_get(disk, &stats);
+    shelf_close(&s);
+    shelf_open(&s, 60000);
+    cairn_disk_stats stats = shelf_stats(&s);
     assert_true(stats.file_bytes <= 60000 && stats.blobs == 2 && stats.evicted == 6);
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf_free(&s);
 }
 
 static void bytes_written_in_a_day_are_bounded(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    shelf s = shelf_new(1 << 26);
     cairn_clock_virtual clock;
     cairn_clock_virtual_init(&clock, 1700000000000);
     cairn_disk_options options = {.dir = "/store",
@@ -133,95 +109,79 @@ static void bytes_written_in_a_day_are_bounded(void **state)
                                   .written_day_bytes = 60000,
                                   .index_in_memory = true,
                                   .clock = &clock.clock};
-    cairn_disk *disk = NULL;
-    char name[CAIRN_BLOB_NAME_BYTES];
-    assert_ok(cairn_disk_open(cairn_mem_default(), cairn_io_memory_io(memory), &options, &disk, NULL));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 100, 100, 20000, 1, name));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 200, 200, 20000, 1, name));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 200, 200, 20000, 1,
-                          name)); /* there already */
-    assert_status(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 20000, 1, name),
-                  CAIRN_LIMIT);
+    assert_ok(cairn_disk_open(cairn_mem_default(), s.io, &options, &s.disk, NULL));
+    shelf_put_state(&s, 100, 20000, 1);
+    shelf_put_state(&s, 200, 20000, 1);
+    shelf_put_state(&s, 200, 20000, 1); /* there already */
+    assert_status(shelf_try_state(&s, 300, 20000, 1), CAIRN_LIMIT);
     cairn_clock_virtual_advance(&clock, 86400ull * 1000000000);
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 20000, 1, name));
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf_put_state(&s, 300, 20000, 1);
+    shelf_free(&s);
 }
 
 static void clock_that_was_ahead_does_not_fill_the_store_for_good(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
+    shelf s = shelf_new(1 << 26);
     cairn_clock_virtual ahead, now;
     cairn_clock_virtual_init(&ahead, 1900000000000);
     cairn_clock_virtual_init(&now, 1700000000000);
-    cairn_disk *disk = NULL;
-    char name[CAIRN_BLOB_NAME_BYTES];
-    cairn_disk_found found[8];
-    assert_ok(support_open(cairn_io_memory_io(memory), 100000, NULL, &ahead.clock, &disk));
+    assert_ok(support_open(s.io, 100000, NULL, &ahead.clock, &s.disk));
     for (uint32_t at = 100; at <= 400; at += 100) {
-        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, at, at, 20000, 1, name));
+        shelf_put_state(&s, at, 20000, 1);
     }
-    cairn_disk_close(disk);
-    assert_ok(support_open(cairn_io_memory_io(memory), 100000, NULL, &now.clock, &disk));
-    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 8), 4);
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 500, 500, 20000, 1, name));
-    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 8), 4);
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf_close(&s);
+    assert_ok(support_open(s.io, 100000, NULL, &now.clock, &s.disk));
+    assert_int_equal(shelf_find(&s, path_one, 1000), 4);
+    shelf_put_state(&s, 500, 20000, 1);
+    assert_int_equal(shelf_find(&s, path_one, 1000), 4);
+    shelf_free(&s);
 }
 
 static void namespace_is_forgotten_alone(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 26);
-    cairn_disk *disk = NULL;
-    cairn_disk_found found[8];
-    char name[CAIRN_BLOB_NAME_BYTES];
-    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 26, NULL, NULL, &disk));
+    shelf s = shelf_new(1 << 26);
+    shelf_open(&s, 1 << 26);
     for (uint32_t at = 1; at <= 100; at++) {
-        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, at, at, 100, 1, name));
+        shelf_put_state(&s, at, 100, 1);
     }
-    assert_ok(support_put(disk, &space_b, CAIRN_BLOB_STATE, path_one, 10, 10, 100, 1, name));
-    assert_ok(cairn_disk_forget(disk, &space_a, NULL));
-    assert_int_equal(support_find(disk, &space_a, path_one, 200, found, 8), 0);
-    assert_int_equal(support_find(disk, &space_b, path_one, 200, found, 8), 1);
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    assert_ok(support_put(s.disk, &space_b, CAIRN_BLOB_STATE, path_one, 10, 10, 100, 1, s.name));
+    assert_ok(cairn_disk_forget(s.disk, &space_a, NULL));
+    assert_int_equal(shelf_find(&s, path_one, 200), 0);
+    assert_int_equal(support_find(s.disk, &space_b, path_one, 200, s.found, 64), 1);
+    shelf_free(&s);
 }
 
 /* Write a few blobs through a table that goes wrong, then see that each is whole or absent. */
 static uint64_t write_with_fault(cairn_io_fault fault, uint64_t at, uint64_t seed, bool power_loss)
 {
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
+    shelf s = shelf_new(1 << 24);
     cairn_io_faulty faulty;
-    cairn_io_faulty_init(&faulty, cairn_io_memory_io(memory), fault, at);
-    cairn_disk *disk = NULL;
+    cairn_io_faulty_init(&faulty, s.io, fault, at);
     bool durable[3] = {false};
     const uint32_t ends[3] = {300, 500, 900};
-    if (support_open(cairn_io_faulty_io(&faulty), 1 << 24, NULL, NULL, &disk) == CAIRN_OK) {
+    if (support_open(cairn_io_faulty_io(&faulty), 1 << 24, NULL, NULL, &s.disk) == CAIRN_OK) {
         for (int i = 0; i < 3; i++) {
-            char name[CAIRN_BLOB_NAME_BYTES];
             cairn_blob_kind kind = i == 1 ? CAIRN_BLOB_ROWS : CAIRN_BLOB_STATE;
             uint32_t begin = kind == CAIRN_BLOB_ROWS ? ends[i] - 100 : ends[i];
             durable[i] =
-                support_put(disk, &space_a, kind, path_one, begin, ends[i], 30000, 1, name) == CAIRN_OK;
+                support_put(s.disk, &space_a, kind, path_one, begin, ends[i], 30000, 1, s.name) == CAIRN_OK;
         }
-        cairn_disk_close(disk);
+        shelf_close(&s);
     }
     uint64_t hits = faulty.hits;
     cairn_io_faulty_release(&faulty);
     if (power_loss) {
-        assert_ok(cairn_io_memory_power_loss(memory, seed));
+        assert_ok(cairn_io_memory_power_loss(s.memory, seed));
     }
-    cairn_disk_found found[8];
-    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
-    uint32_t count = support_find(disk, &space_a, path_one, 2000, found, 8);
+    shelf_open(&s, 1 << 24);
+    uint32_t count = shelf_find(&s, path_one, 2000);
     bool there[3] = {false};
     for (uint32_t i = 0; i < count; i++) {
-        cairn_status status = support_get(disk, &found[i].row);
+        cairn_status status = support_get(s.disk, &s.found[i].row);
         for (int k = 0; k < 3; k++) {
-            there[k] = there[k] || (status == CAIRN_OK && found[i].row.meta.end == ends[k]);
+            there[k] = there[k] || (status == CAIRN_OK && s.found[i].row.meta.end == ends[k]);
         }
         if (fault != CAIRN_IO_FAULT_LOST_SYNC) {
             assert_ok(status); /* an honest disk leaves nothing torn under a final name */
@@ -232,8 +192,7 @@ static uint64_t write_with_fault(cairn_io_fault fault, uint64_t at, uint64_t see
             assert_true(there[k] || !durable[k]);
         }
     }
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf_free(&s);
     return hits;
 }
 
@@ -270,53 +229,44 @@ static void blob_is_whole_or_absent_wherever_power_is_lost(void **state)
 static void directory_removed_while_running_is_made_again(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
-    cairn_io *io = cairn_io_memory_io(memory);
-    cairn_disk *disk = NULL;
-    char name[CAIRN_BLOB_NAME_BYTES];
-    cairn_disk_found found[4];
-    assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
-    assert_ok(cairn_io_rename(io, "/store", "/gone", NULL));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
-    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
-    assert_ok(support_get(disk, &found[0].row));
-    assert_ok(cairn_io_rename(io, "/store", "/gone2", NULL));
-    assert_status(support_get(disk, &found[0].row), CAIRN_NOTFOUND);
-    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 0);
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf s = shelf_new(1 << 24);
+    shelf_open(&s, 1 << 24);
+    assert_ok(cairn_io_rename(s.io, "/store", "/gone", NULL));
+    shelf_put_state(&s, 300, 700, 1);
+    assert_int_equal(shelf_find(&s, path_one, 1000), 1);
+    assert_ok(support_get(s.disk, &s.found[0].row));
+    assert_ok(cairn_io_rename(s.io, "/store", "/gone2", NULL));
+    assert_status(support_get(s.disk, &s.found[0].row), CAIRN_NOTFOUND);
+    assert_int_equal(shelf_find(&s, path_one, 1000), 0);
+    shelf_free(&s);
 }
 
 static void secret_of_the_namespaces_is_written_again_when_it_is_gone(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
-    cairn_io *io = cairn_io_memory_io(memory);
+    shelf s = shelf_new(1 << 24);
     const uint8_t secret[CAIRN_DISK_KEY_BYTES] = {3, 1, 4};
     cairn_disk_options options = {
         .dir = "/store", .bytes_max = 1 << 24, .secret = secret, .index_in_memory = true};
-    cairn_disk *disk = NULL;
-    char name[CAIRN_BLOB_NAME_BYTES];
     cairn_buf bytes;
     cairn_buf_init(&bytes, cairn_mem_default(), 4096);
-    assert_ok(cairn_disk_open(cairn_mem_default(), io, &options, &disk, NULL));
-    assert_ok(cairn_disk_scan(disk, false, NULL));
-    assert_ok(cairn_io_rename(io, "/store", "/gone", NULL));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
-    assert_ok(cairn_io_read_file(io, "/store/namespace.key", &bytes, NULL));
+    assert_ok(cairn_disk_open(cairn_mem_default(), s.io, &options, &s.disk, NULL));
+    assert_ok(cairn_disk_scan(s.disk, false, NULL));
+    assert_ok(cairn_io_rename(s.io, "/store", "/gone", NULL));
+    shelf_put_state(&s, 300, 700, 1);
+    assert_ok(cairn_io_read_file(s.io, "/store/namespace.key", &bytes, NULL));
     assert_int_equal(bytes.len_bytes, sizeof secret);
     assert_memory_equal(bytes.bytes, secret, sizeof secret);
-    assert_ok(cairn_io_unlink(io, "/store/namespace.key", NULL));
-    assert_ok(cairn_disk_scan(disk, false, NULL));
-    assert_ok(cairn_io_stat_path(io, "/store/namespace.key", &(cairn_io_stat){0}, NULL));
-    assert_ok(cairn_io_write_file(io, "/store/namespace.key", "another", 7, NULL));
-    assert_ok(cairn_disk_scan(disk, false, NULL)); /* somebody else's is left alone */
+    assert_ok(cairn_io_unlink(s.io, "/store/namespace.key", NULL));
+    assert_ok(cairn_disk_scan(s.disk, false, NULL));
+    assert_ok(cairn_io_stat_path(s.io, "/store/namespace.key", &(cairn_io_stat){0}, NULL));
+    assert_ok(cairn_io_write_file(s.io, "/store/namespace.key", "another", 7, NULL));
+    assert_ok(cairn_disk_scan(s.disk, false, NULL)); /* somebody else's is left alone */
     cairn_buf_reset(&bytes);
-    assert_ok(cairn_io_read_file(io, "/store/namespace.key", &bytes, NULL));
+    assert_ok(cairn_io_read_file(s.io, "/store/namespace.key", &bytes, NULL));
     assert_int_equal(bytes.len_bytes, 7);
     cairn_buf_release(&bytes);
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf_free(&s);
 }
 
 /* As a read-only file system is: nothing can be made or written while `frozen`. */
@@ -340,59 +290,49 @@ static cairn_status frozen_mkdir(cairn_io *self, const char *path, cairn_error *
 static void directory_that_is_read_only_at_the_start_is_read_and_written_when_it_can_be(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
-    cairn_io *io = cairn_io_memory_io(memory);
-    cairn_disk *disk = NULL;
-    char name[CAIRN_BLOB_NAME_BYTES];
-    cairn_disk_found found[4];
-    thawed = *io;
-    io->open = frozen_open;
-    io->mkdir = frozen_mkdir;
+    shelf s = shelf_new(1 << 24);
+    thawed = *s.io;
+    s.io->open = frozen_open;
+    s.io->mkdir = frozen_mkdir;
     for (int with_blobs = 1; with_blobs >= 0; with_blobs--) {
         frozen = false;
         if (with_blobs) {
-            assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
-            assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 700, 1, name));
-            cairn_disk_close(disk);
-            assert_ok(cairn_io_rmdir(io, "/store/tmp", NULL)); /* so that something has to be made */
+            shelf_open(&s, 1 << 24);
+            shelf_put_state(&s, 300, 700, 1);
+            shelf_close(&s);
+            assert_ok(cairn_io_rmdir(s.io, "/store/tmp", NULL)); /* so that something has to be made */
         } else {
-            assert_ok(cairn_io_rename(io, "/store", "/elsewhere", NULL));
+            assert_ok(cairn_io_rename(s.io, "/store", "/elsewhere", NULL));
         }
         frozen = true;
         cairn_error error = {0};
-        assert_ok(support_open(io, 1 << 24, NULL, NULL, &disk));
-        assert_status(cairn_disk_trouble(disk, &error), CAIRN_IO);
+        shelf_open(&s, 1 << 24);
+        assert_status(cairn_disk_trouble(s.disk, &error), CAIRN_IO);
         assert_status(error.status, CAIRN_IO);
-        assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), with_blobs);
+        assert_int_equal(shelf_find(&s, path_one, 1000), with_blobs);
         if (with_blobs) {
-            assert_ok(support_get(disk, &found[0].row));
+            assert_ok(support_get(s.disk, &s.found[0].row));
         }
-        assert_status(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 400, 400, 700, 1, name),
-                      CAIRN_IO);
+        assert_status(shelf_try_state(&s, 400, 700, 1), CAIRN_IO);
         frozen = false;
-        assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 400, 400, 700, 1, name));
-        assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), with_blobs + 1);
-        cairn_disk_close(disk);
+        shelf_put_state(&s, 400, 700, 1);
+        assert_int_equal(shelf_find(&s, path_one, 1000), with_blobs + 1);
+        shelf_close(&s);
     }
-    cairn_io_memory_free(memory);
+    shelf_free(&s);
 }
 
 static void full_disk_is_said_and_the_rest_stays(void **state)
 {
     (void)state;
-    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 50000);
-    cairn_disk *disk = NULL;
-    char name[CAIRN_BLOB_NAME_BYTES];
-    cairn_disk_found found[4];
-    assert_ok(support_open(cairn_io_memory_io(memory), 1 << 24, NULL, NULL, &disk));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 300, 300, 20000, 1, name));
-    assert_status(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 400, 400, 40000, 1, name),
-                  CAIRN_NOSPACE);
-    assert_int_equal(support_find(disk, &space_a, path_one, 1000, found, 4), 1);
-    assert_ok(support_get(disk, &found[0].row));
-    assert_ok(support_put(disk, &space_a, CAIRN_BLOB_STATE, path_one, 500, 500, 9000, 1, name));
-    cairn_disk_close(disk);
-    cairn_io_memory_free(memory);
+    shelf s = shelf_new(50000);
+    shelf_open(&s, 1 << 24);
+    shelf_put_state(&s, 300, 20000, 1);
+    assert_status(shelf_try_state(&s, 400, 40000, 1), CAIRN_NOSPACE);
+    assert_int_equal(shelf_find(&s, path_one, 1000), 1);
+    assert_ok(support_get(s.disk, &s.found[0].row));
+    shelf_put_state(&s, 500, 9000, 1);
+    shelf_free(&s);
 }
 
 static void only_the_file_of_a_blob_has_its_name(void **state)
