@@ -43,7 +43,8 @@ static void whole_path(void **state)
         /* One token changed anywhere: nothing behind it may serve, whatever lies at equal positions. */
         uint32_t at = (uint32_t)cairn_rng_below(&rng, r.prompt.count);
         cairn_token saved = r.tokens[at];
-        r.tokens[at] = 11;
+        /* Another one each time: the place may come a second time, and what stood there then is known. */
+        r.tokens[at] = (cairn_token)(((uint32_t)saved + 1 + (uint32_t)i) % w.replica.vocab_size);
         ask_and_compare(&w, &r, 2, &o);
         assert_true(o.record.resume <= at);
         r.tokens[at] = saved;
