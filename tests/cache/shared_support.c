@@ -51,11 +51,17 @@ void shared_asks_end(shared_world *s)
     }
 }
 
-void pair_open(pair *p, const char *const *more)
+void pair_init(pair *p, const char *const *more)
 {
     redis_start(&p->store, more);
     shared_init(&p->a, &p->store);
     shared_init(&p->b, &p->store);
+}
+
+void pair_open(pair *p)
+{
+    shared_open(&p->a);
+    shared_open(&p->b);
 }
 
 void pair_talk(pair *p, cairn_resume_mode mode)
@@ -66,6 +72,13 @@ void pair_talk(pair *p, cairn_resume_mode mode)
     p->read = o.record.prompt_tokens;
     shared_send_all(&p->a);
     talk_add(&p->t, CAIRN_ROLE_USER, 9, 100);
+}
+
+void pair_start(pair *p, cairn_resume_mode mode)
+{
+    pair_init(p, NULL);
+    pair_open(p);
+    pair_talk(p, mode);
 }
 
 void pair_close(pair *p)

@@ -38,10 +38,13 @@ typedef struct pair {
     uint32_t read; /* prompt tokens that a read */
 } pair;
 
-/* Start a redis-server (`more`: further arguments) and set both up. */
-void pair_open(pair *p, const char *const *more);
+/* Start a redis-server (`more`: further arguments) and give both the usual settings; change them before pair_open. */
+void pair_init(pair *p, const char *const *more);
+void pair_open(pair *p);
 /* a reads a conversation, and all of it is sent. */
 void pair_talk(pair *p, cairn_resume_mode mode);
+/* All three, with nothing changed. */
+void pair_start(pair *p, cairn_resume_mode mode);
 /* Close both and the store. */
 void pair_close(pair *p);
 /* b asks after something happened to the store: the answer is the cold one. Gives its source. */

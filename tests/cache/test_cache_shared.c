@@ -13,10 +13,9 @@ static void conversation_read_on_one_server_is_resumed_on_the_other(void **state
     for (int mode = CAIRN_RESUME_FAST; mode <= CAIRN_RESUME_EXACT; mode++) {
         pair p;
         outcome o;
-        pair_open(&p, NULL);
+        pair_init(&p, NULL);
         p.a.w.replica.cut_sensitive = p.b.w.replica.cut_sensitive = mode == CAIRN_RESUME_EXACT;
-        shared_open(&p.a);
-        shared_open(&p.b);
+        pair_open(&p);
         pair_talk(&p, (cairn_resume_mode)mode);
         turn(&p.b.w, &p.t, (cairn_resume_mode)mode, 20, &o); /* compares with a cold run, bit for bit */
         assert_int_equal(o.record.source, CAIRN_SOURCE_SHARED);
@@ -97,12 +96,11 @@ static void another_key_other_weights_and_other_namespaces_find_nothing(void **s
     for (int kind = 0; kind < 3; kind++) {
         pair p;
         outcome o;
-        pair_open(&p, NULL);
+        pair_init(&p, NULL);
         p.a.shared.key = kind == 0 ? key : NULL;
         p.b.shared.key = kind == 0 ? wrong : NULL;
         p.b.w.replica.seed += kind == 1 ? 1 : 0;
-        shared_open(&p.a);
-        shared_open(&p.b);
+        pair_open(&p);
         pair_talk(&p, CAIRN_RESUME_EXACT);
         rendered r;
         render(&r, &p.t, CAIRN_RESUME_EXACT);
@@ -122,10 +120,9 @@ static void encrypted_blobs_are_shared_by_those_who_have_the_key(void **state)
     static const uint8_t key[32] = {1, 2, 3};
     pair p;
     outcome o;
-    pair_open(&p, NULL);
+    pair_init(&p, NULL);
     p.a.shared.key = p.b.shared.key = key;
-    shared_open(&p.a);
-    shared_open(&p.b);
+    pair_open(&p);
     pair_talk(&p, CAIRN_RESUME_EXACT);
     assert_int_equal(pair_other_asks(&p, &o), CAIRN_SOURCE_SHARED);
     pair_close(&p);
@@ -141,10 +138,9 @@ static void equal_prompt_of_another_namespace_takes_the_path_of_an_unknown_one(v
     pair p;
     outcome o;
     proxy line; /* counts what comes back, to the byte */
-    pair_open(&p, NULL);
+    pair_init(&p, NULL);
     proxy_start(&line, p.store.port, UINT64_MAX);
-    shared_open(&p.a);
-    shared_open(&p.b);
+    pair_open(&p);
     pair_talk(&p, CAIRN_RESUME_FAST);
     uint64_t commands[2], sent[2], received[2];
     for (int unknown = 0; unknown < 2; unknown++) {
@@ -246,9 +242,8 @@ static void server_that_is_never_idle_shares_all_the_same(void **state)
     (void)state;
     pair p;
     outcome o;
-    pair_open(&p, NULL);
-    shared_open(&p.a);
-    shared_open(&p.b);
+    pair_init(&p, NULL);
+    pair_open(&p);
     talk talks[3];
     rendered r;
     for (uint32_t i = 0; i < 3; i++) {
@@ -282,10 +277,7 @@ static void what_is_read_faster_is_read(void **state)
     (void)state;
     pair p;
     outcome o;
-    pair_open(&p, NULL);
-    shared_open(&p.a);
-    shared_open(&p.b);
-    pair_talk(&p, CAIRN_RESUME_EXACT);
+    pair_start(&p, CAIRN_RESUME_EXACT);
     p.b.w.cache->sharer->read_ns_token = 0.001;
     assert_int_equal(pair_other_asks(&p, &o), CAIRN_SOURCE_NONE);
     cairn_cache_shared_stats stats = shared_stats(&p.b);
@@ -302,7 +294,7 @@ static void over_a_narrow_line_it_reads(void **state)
     pair p;
     outcome o;
     proxy line;
-    pair_open(&p, NULL);
+    pair_init(&p, NULL);
     p.a.w.replica.state_bytes = p.b.w.replica.state_bytes = 1 << 20;
     shared_open(&p.a);
     proxy_start_narrow(&line, p.store.port, 200000);
@@ -333,9 +325,8 @@ static void forgotten_namespace_is_forgotten_for_all_servers(void **state)
     (void)state;
     pair p;
     outcome o;
-    pair_open(&p, NULL);
-    shared_open(&p.a);
-    shared_open(&p.b);
+    pair_init(&p, NULL);
+    pair_open(&p);
     talk_long(&p.t, 1);
     rendered r;
     render(&r, &p.t, CAIRN_RESUME_EXACT);
@@ -361,10 +352,7 @@ static void request_that_is_stopped_while_it_waits_leaves_no_trace(void **state)
     (void)state;
     pair p;
     outcome o;
-    pair_open(&p, NULL);
-    shared_open(&p.a);
-    shared_open(&p.b);
-    pair_talk(&p, CAIRN_RESUME_EXACT);
+    pair_start(&p, CAIRN_RESUME_EXACT);
     rendered r;
     render(&r, &p.t, CAIRN_RESUME_EXACT);
     for (uint32_t steps = 0; steps < 8; steps++) {
@@ -403,7 +391,7 @@ static void blobs_come_side_by_side_over_a_long_line(void **state)
     pair p;
     outcome o;
     proxy line;
-    pair_open(&p, NULL);
+    pair_init(&p, NULL);
     shared_open(&p.a);
     late_open(&p.b, &p.store, &line, SECOND_NS / 20);
     pair_talk(&p, CAIRN_RESUME_EXACT);
@@ -425,7 +413,7 @@ static void blobs_that_come_after_their_request_was_stopped_are_kept(void **stat
     proxy line;
     rendered r;
     cairn_request *request;
-    pair_open(&p, NULL);
+    pair_init(&p, NULL);
     shared_open(&p.a);
     late_open(&p.b, &p.store, &line, SECOND_NS / 20);
     pair_talk(&p, CAIRN_RESUME_EXACT);
@@ -475,7 +463,7 @@ static void namespace_forgotten_while_its_blobs_come_leaves_nothing(void **state
     proxy line;
     rendered r;
     cairn_request *request;
-    pair_open(&p, NULL);
+    pair_init(&p, NULL);
     shared_open(&p.a);
     late_open(&p.b, &p.store, &line, SECOND_NS / 20);
     pair_talk(&p, CAIRN_RESUME_EXACT);

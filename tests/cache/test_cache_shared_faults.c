@@ -10,10 +10,9 @@ static void store_that_is_down_costs_time_only_and_is_used_when_it_comes(void **
     (void)state;
     pair p;
     outcome o;
-    pair_open(&p, NULL);
+    pair_init(&p, NULL);
     server_kill(&p.store);
-    shared_open(&p.a);
-    shared_open(&p.b);
+    pair_open(&p);
     talk_long(&p.t, 1);
     turn(&p.a.w, &p.t, CAIRN_RESUME_EXACT, 10, &o);
     assert_false(cairn_cache_flush(p.a.w.cache, SECOND_NS / 5));
@@ -35,10 +34,9 @@ static void store_that_does_not_answer_is_waited_for_until_the_deadline(void **s
     (void)state;
     pair p;
     outcome o;
-    pair_open(&p, NULL);
+    pair_init(&p, NULL);
     p.b.shared.deadline_ns = SECOND_NS / 20;
-    shared_open(&p.a);
-    shared_open(&p.b);
+    pair_open(&p);
     pair_talk(&p, CAIRN_RESUME_EXACT);
     server_freeze(&p.store, true);
     assert_int_equal(pair_other_asks(&p, &o), CAIRN_SOURCE_NONE);
@@ -61,10 +59,9 @@ static void store_that_is_full_keeps_what_it_has(void **state)
     const char *const more[] = {"--maxmemory", "2mb", "--maxmemory-policy", "noeviction", NULL};
     pair p;
     outcome o;
-    pair_open(&p, more);
+    pair_init(&p, more);
     p.a.w.replica.state_bytes = p.b.w.replica.state_bytes = 1 << 20;
-    shared_open(&p.a);
-    shared_open(&p.b);
+    pair_open(&p);
     talk_long(&p.t, 1);
     turn(&p.a.w, &p.t, CAIRN_RESUME_EXACT, 10, &o);
     assert_false(cairn_cache_flush(p.a.w.cache, SECOND_NS));
@@ -81,10 +78,9 @@ static void store_that_forgets_parts_is_a_miss(void **state)
     const char *const more[] = {"--maxmemory", "6mb", "--maxmemory-policy", "allkeys-random", NULL};
     pair p;
     outcome o;
-    pair_open(&p, more);
+    pair_init(&p, more);
     p.a.w.replica.state_bytes = p.b.w.replica.state_bytes = 1 << 20;
-    shared_open(&p.a);
-    shared_open(&p.b);
+    pair_open(&p);
     memset(&p.t, 0, sizeof p.t);
     talk_add(&p.t, CAIRN_ROLE_SYSTEM, 5, 600);
     for (uint32_t i = 0; i < 8; i++) {
@@ -101,10 +97,7 @@ static void store_that_restarted_empty_is_filled_again(void **state)
     (void)state;
     pair p;
     outcome o;
-    pair_open(&p, NULL);
-    shared_open(&p.a);
-    shared_open(&p.b);
-    pair_talk(&p, CAIRN_RESUME_EXACT);
+    pair_start(&p, CAIRN_RESUME_EXACT);
     uint64_t sent = shared_stats(&p.a).sent;
     server_kill(&p.store);
     server_start(&p.store);
@@ -181,7 +174,7 @@ static void line_that_is_cut_in_the_middle_costs_time_only(void **state)
     (void)state;
     pair p;
     outcome o;
-    pair_open(&p, NULL);
+    pair_init(&p, NULL);
     shared_open(&p.a);
     pair_talk(&p, CAIRN_RESUME_EXACT);
     uint32_t whole = 0;
