@@ -98,6 +98,33 @@ static inline json_t *test_answer_with(cairn_answer_shape *shape, const char *fo
     return value;
 }
 
+/* Deltas as the chat bridge gives them, straight to the shape, which is freed. The events, or the one object. */
+static inline json_t *test_shaped(cairn_answer_shape *shape, const char *const *deltas, size_t count,
+                                  const char *message, bool stream, uint32_t calls)
+{
+    char id[32];
+    cairn_buf out;
+    cairn_buf_init(&out, cairn_mem_default(), 1 << 20);
+    (void)snprintf(id, sizeof id, "%s1", shape->id_prefix);
+    cairn_shape_answer info = {.id = id, .model = "m", .stream = stream, .record = &test_record};
+    if (stream)
+        assert_ok(shape->begin(shape->ctx, &info, &out));
+    for (size_t i = 0; stream && i < count; i++) {
+        json_t *delta = test_json(deltas[i]);
+        assert_ok(shape->delta(shape->ctx, &info, delta, &out));
+        json_decref(delta);
+    }
+    json_t *whole = test_json(message);
+    cairn_shape_end end = {
+        .finish = CAIRN_FINISH_STOP, .count_calls = calls, .message = whole, .times = &test_times};
+    assert_ok(shape->end(shape->ctx, &info, &end, &out));
+    json_decref(whole);
+    json_t *value = stream ? test_events(cairn_buf_str(&out)) : json_loads(cairn_buf_str(&out), 0, NULL);
+    cairn_buf_release(&out);
+    shape->free(shape->ctx);
+    return value;
+}
+
 /* The events' types, joined by blanks; the same one several times in a row counts once. */
 static inline void test_order(const json_t *events, const char *expected)
 {

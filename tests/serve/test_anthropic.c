@@ -250,31 +250,12 @@ static void an_empty_answer_has_no_block(void **state)
     json_decref(events);
 }
 
-/* Deltas as the chat bridge gives them, straight to the shape. */
 static json_t *shaped(const char *const *deltas, size_t count, const char *message, bool stream,
                       uint32_t calls)
 {
     cairn_answer_shape shape;
     assert_ok(cairn_anthropic_shape(false, &shape));
-    cairn_buf out;
-    cairn_buf_init(&out, cairn_mem_default(), 1 << 20);
-    cairn_shape_answer info = {.id = "msg_1", .model = "m", .stream = stream, .record = &test_record};
-    if (stream)
-        assert_ok(shape.begin(shape.ctx, &info, &out));
-    for (size_t i = 0; stream && i < count; i++) {
-        json_t *delta = test_json(deltas[i]);
-        assert_ok(shape.delta(shape.ctx, &info, delta, &out));
-        json_decref(delta);
-    }
-    json_t *whole = test_json(message);
-    cairn_shape_end end = {
-        .finish = CAIRN_FINISH_STOP, .count_calls = calls, .message = whole, .times = &test_times};
-    assert_ok(shape.end(shape.ctx, &info, &end, &out));
-    json_decref(whole);
-    json_t *value = stream ? test_events(cairn_buf_str(&out)) : json_loads(cairn_buf_str(&out), 0, NULL);
-    cairn_buf_release(&out);
-    shape.free(shape.ctx);
-    return value;
+    return test_shaped(&shape, deltas, count, message, stream, calls);
 }
 
 static const char *const deltas[] = {
