@@ -110,26 +110,12 @@ void cairn_core_walk(const cairn_core *core, const cairn_namespace *space, cairn
         return;
     }
     uint32_t root = cairn_space_at(tree, index)->root;
-    uint32_t at = root;
     uint32_t depth = 0;
-    for (;;) {
+    for (uint32_t at = root; at != CAIRN_NONE; at = cairn_tree_next(tree, root, at, true, &depth)) {
         cairn_core_node node = describe(core, at, depth);
         if (!visit(ctx, &node)) {
             return;
         }
-        if (cairn_node_at(tree, at)->child_first != CAIRN_NONE) {
-            at = cairn_node_at(tree, at)->child_first;
-            depth++;
-            continue;
-        }
-        while (at != root && cairn_node_at(tree, at)->sibling_next == CAIRN_NONE) {
-            at = cairn_node_at(tree, at)->parent;
-            depth--;
-        }
-        if (at == root) {
-            return;
-        }
-        at = cairn_node_at(tree, at)->sibling_next;
     }
 }
 

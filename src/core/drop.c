@@ -105,24 +105,13 @@ void cairn_drop_edge(cairn_core *core, uint32_t node, uint32_t from, cairn_reaso
 /* Row `from` of this edge is nowhere: what is built on it, here and below, goes. */
 static void drop_below(cairn_core *core, uint32_t node, uint32_t from, cairn_reason tomb)
 {
-    cairn_tree *tree = &core->tree;
-    uint32_t at = node;
-    for (;;) {
-        const cairn_node *item = cairn_node_at(tree, at);
-        if (item->count_states > 0 || item->count_covers > 0) {
+    for (uint32_t at = node; at != CAIRN_NONE;) {
+        const cairn_node *item = cairn_node_at(&core->tree, at);
+        bool bears = item->count_states > 0 || item->count_covers > 0; /* it or what is below */
+        if (bears) {
             cairn_drop_edge(core, at, from, tomb);
-            if (item->child_first != CAIRN_NONE) {
-                at = item->child_first;
-                continue;
-            }
         }
-        while (at != node && cairn_node_at(tree, at)->sibling_next == CAIRN_NONE) {
-            at = cairn_node_at(tree, at)->parent;
-        }
-        if (at == node) {
-            return;
-        }
-        at = cairn_node_at(tree, at)->sibling_next;
+        at = cairn_tree_next(&core->tree, node, at, bears, NULL);
     }
 }
 

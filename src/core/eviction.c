@@ -84,24 +84,14 @@ static needing states_needing(cairn_core *core, uint32_t node, uint32_t from)
 {
     cairn_tree *tree = &core->tree;
     needing sum = {.before = cairn_placement_before(core, node, from + 1)};
-    uint32_t at = node;
-    for (;;) {
-        const cairn_node *item = cairn_node_at(tree, at);
-        if (item->count_states > 0) {
+    for (uint32_t at = node; at != CAIRN_NONE;) {
+        bool bears = cairn_node_at(tree, at)->count_states > 0; /* it or what is below */
+        if (bears) {
             add_states(core, at, from, &sum);
-            if (item->child_first != CAIRN_NONE) {
-                at = item->child_first;
-                continue;
-            }
         }
-        while (at != node && cairn_node_at(tree, at)->sibling_next == CAIRN_NONE) {
-            at = cairn_node_at(tree, at)->parent;
-        }
-        if (at == node) {
-            return sum;
-        }
-        at = cairn_node_at(tree, at)->sibling_next;
+        at = cairn_tree_next(tree, node, at, bears, NULL);
     }
+    return sum;
 }
 
 /* Rows alone, where they need no states: chance that the next request parts past them, times their reading. */

@@ -166,6 +166,33 @@ static inline cairn_space *cairn_space_at(const cairn_tree *tree, uint32_t space
     return cairn_pool_at(&tree->spaces, space);
 }
 
+/*
+ * The walk over `top` and all below it, parents first: the node after `at`, which is its first child if `inside` and it
+ * has one, else the next that is not below it. CAIRN_NONE at the end.
+ *
+ *   depth  [inout]  NULL, or the number of edges between `top` and `at`, which becomes that of the node given
+ */
+static inline uint32_t cairn_tree_next(const cairn_tree *tree, uint32_t top, uint32_t at, bool inside,
+                                       uint32_t *depth)
+{
+    uint32_t child = inside ? cairn_node_at(tree, at)->child_first : CAIRN_NONE;
+    uint32_t levels = 0;
+    if (child != CAIRN_NONE) {
+        if (depth != NULL) {
+            ++*depth;
+        }
+        return child;
+    }
+    while (at != top && cairn_node_at(tree, at)->sibling_next == CAIRN_NONE) {
+        at = cairn_node_at(tree, at)->parent;
+        levels++;
+    }
+    if (depth != NULL) {
+        *depth -= levels;
+    }
+    return at == top ? CAIRN_NONE : cairn_node_at(tree, at)->sibling_next;
+}
+
 /* An empty tree with `slots` cursors at none. */
 CAIRN_MUST_CHECK cairn_status cairn_tree_init(cairn_tree *tree, const cairn_mem *mem, cairn_ledger *ledger,
                                               uint32_t slots);
