@@ -43,6 +43,19 @@ static_assert(AT_SPACE == AT_FINGERPRINT + CAIRN_FINGERPRINT_BYTES, "fingerprint
 
 /* --- keys ----------------------------------------------------------------------------------------------------- */
 
+/* The digest of what a key stands for, in hex, with "/p" or "/f" behind it. */
+static cairn_status key_of(const uint8_t *identity, size_t count, const char *kind,
+                           char ret_key[CAIRN_KV_KEY_BYTES])
+{
+    cairn_digest digest;
+    cairn_status status = cairn_digest_of(identity, count, &digest);
+    if (status == CAIRN_OK) {
+        cairn_digest_hex(&digest, ret_key);
+        (void)snprintf(ret_key + CAIRN_DIGEST_HEX - 1, CAIRN_KV_KEY_BYTES - CAIRN_DIGEST_HEX + 1, "%s", kind);
+    }
+    return status;
+}
+
 cairn_status cairn_shared_point_key(const cairn_shared_space *space, const cairn_path_digest *path,
                                     uint32_t position, uint8_t provenance, char ret_key[CAIRN_KV_KEY_BYTES])
 {
@@ -59,13 +72,7 @@ cairn_status cairn_shared_point_key(const cairn_shared_space *space, const cairn
     at += CAIRN_PATH_DIGEST_BYTES;
     cairn_put32(at, position);
     at[4] = provenance;
-    cairn_digest digest;
-    cairn_status status = cairn_digest_of(identity, sizeof identity, &digest);
-    if (status == CAIRN_OK) {
-        cairn_digest_hex(&digest, ret_key);
-        (void)snprintf(ret_key + CAIRN_DIGEST_HEX - 1, CAIRN_KV_KEY_BYTES - CAIRN_DIGEST_HEX + 1, "/p");
-    }
-    return status;
+    return key_of(identity, sizeof identity, "/p", ret_key);
 }
 
 cairn_status cairn_shared_marker_key(const cairn_shared_space *space, char ret_key[CAIRN_KV_KEY_BYTES])
@@ -73,13 +80,7 @@ cairn_status cairn_shared_marker_key(const cairn_shared_space *space, char ret_k
     uint8_t identity[sizeof marker_label + CAIRN_NAMESPACE_BYTES];
     memcpy(identity, marker_label, sizeof marker_label);
     memcpy(identity + sizeof marker_label, space->shown.bytes, CAIRN_NAMESPACE_BYTES);
-    cairn_digest digest;
-    cairn_status status = cairn_digest_of(identity, sizeof identity, &digest);
-    if (status == CAIRN_OK) {
-        cairn_digest_hex(&digest, ret_key);
-        (void)snprintf(ret_key + CAIRN_DIGEST_HEX - 1, CAIRN_KV_KEY_BYTES - CAIRN_DIGEST_HEX + 1, "/f");
-    }
-    return status;
+    return key_of(identity, sizeof identity, "/f", ret_key);
 }
 
 void cairn_shared_head_key(const char *name, char ret_key[CAIRN_KV_KEY_BYTES])
