@@ -299,6 +299,7 @@ static int start_server(const cairn_serve_settings *s, parts *p)
                                    .thinking_off = s->no_thinking,
                                    .normalize = s->normalize,
                                    .answers_bytes_max = s->no_cache ? 0 : s->answers_max,
+                                   .replies_bytes_max = (size_t)s->replies_max,
                                    .answers_disk = p->disk.on ? &disk : NULL,
                                    .no_excerpts = s->no_excerpts,
                                    .recorder = p->recorder,
@@ -339,9 +340,9 @@ static void print_plan(const cairn_serve_settings *s, const parts *p)
     cairn_units_print_bytes(cache_bytes, cache);
     cairn_units_print_bytes(bodies_bytes, bodies);
     cairn_units_print_bytes(answers_bytes, answers);
-    cairn_units_print_bytes(CAIRN_SERVE_REPLIES_BYTES_MAX, replies);
+    cairn_units_print_bytes(s->replies_max, replies);
     cairn_units_print_bytes(memory.weight_bytes + memory.slot_bytes + memory.buffer_bytes + cache_bytes +
-                                bodies_bytes + answers_bytes + CAIRN_SERVE_REPLIES_BYTES_MAX,
+                                bodies_bytes + answers_bytes + s->replies_max,
                             sum);
     printf("model     %s\n", cairn_llama_describe(&p->engine.vocab, about, sizeof about));
     printf("engine    %s\n", info->build);

@@ -29,6 +29,7 @@ static void defaults(cairn_serve_settings *s)
     s->cache_ram = cairn_machine_memory_bytes() / 4;
     s->body_max = 32u << 20;
     s->answers_max = 64u << 20;
+    s->replies_max = 64u << 20;
     s->trace_max = 1u << 30;
 }
 
@@ -190,6 +191,12 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .arg = "SIZE",
          .help =
              "memory for answers, to recognise those that clients send back in\nother words; 0: off (64M)"},
+        {.kind = CAIRN_OPTION_BYTES,
+         .name = "responses-max",
+         .value = &s->replies_max,
+         .arg = "SIZE",
+         .help = "memory for responses of /v1/responses, which later requests may name\nby their id; 0: none "
+                 "(64M)"},
         {.kind = CAIRN_OPTION_HEAD, .name = "server"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "host",

@@ -22,7 +22,7 @@ typedef struct cairn_serve_settings {
     const char *slots_text; /* "auto" or a number */
     int64_t port, context, threads, threads_batch, slots, batch, gpu_layers, queue, http_threads, connections,
         drain, flush, request_timeout;
-    uint64_t cache_ram, cache_disk_daily, answers_max, body_max, trace_max;
+    uint64_t cache_ram, cache_disk_daily, answers_max, replies_max, body_max, trace_max;
     int resume, log_format, flash;
     bool no_cache, no_cache_disk, verbose, no_mmap, mlock, no_repack, swa_full, no_thinking, normalize,
         no_excerpts, force, trace_private;

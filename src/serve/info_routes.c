@@ -83,6 +83,9 @@ void cairn_route_one_model(cairn_serve *serve, const cairn_http_request *request
 void cairn_route_metrics(cairn_serve *serve, const cairn_http_request *request, cairn_http_reply *reply)
 {
     (void)request;
+    cairn_replies_stats replies;
+    cairn_replies_stats_get(serve->replies, &replies);
+    cairn_metrics_replies(&serve->metrics, &replies);
     reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
     if (cairn_metrics_print(&serve->metrics, &reply->bytes) != CAIRN_OK)
         cairn_api_error_set(&reply->error, 503, "unavailable_error", NULL, "out of memory");

@@ -99,6 +99,13 @@ void cairn_metrics_answers(cairn_metrics *m, uint64_t recalled, const cairn_answ
     unlock(m);
 }
 
+void cairn_metrics_replies(cairn_metrics *m, const cairn_replies_stats *stats)
+{
+    lock(m);
+    m->replies = *stats;
+    unlock(m);
+}
+
 void cairn_metrics_cache(cairn_metrics *m, const cairn_cache_stats *stats)
 {
     lock(m);
@@ -257,6 +264,16 @@ static void print_answers(sheet *s, const cairn_metrics *m)
     simple(s, "answers_evicted_total", "counter", "Answers forgotten for newer ones.", m->answers.evicted);
 }
 
+static void print_replies(sheet *s, const cairn_metrics *m)
+{
+    simple(s, "responses_kept", "gauge", "Responses that are kept by their id.", m->replies.kept);
+    simple(s, "responses_bytes", "gauge", "Memory of kept responses.", m->replies.bytes);
+    simple(s, "responses_limit_bytes", "gauge", "The most that they may take; 0: none is kept.",
+           m->replies.bytes_max);
+    simple(s, "responses_evicted_total", "counter", "Responses forgotten for newer ones.",
+           m->replies.evicted);
+}
+
 static void print_disk(sheet *s, const cairn_cache_disk_stats *d)
 {
     simple(s, "disk_bytes", "gauge", "Bytes of blob files in the disk tier's directory.", d->bytes);
@@ -334,6 +351,7 @@ cairn_status cairn_metrics_print(cairn_metrics *m, cairn_buf *out)
     histogram(&s, "token_seconds", "Time between two tokens of an answer.", &m->token);
     print_cache(&s, &m->cache);
     print_answers(&s, m);
+    print_replies(&s, m);
     if (m->disk_on)
         print_disk(&s, &m->disk);
     if (m->shared.on)

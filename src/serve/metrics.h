@@ -18,6 +18,7 @@
 #include "cairn/cairn.h"
 #include "serve/answers.h"
 #include "serve/record_json.h"
+#include "serve/replies.h"
 
 enum { CAIRN_METRICS_BOUNDS = 14, CAIRN_METRICS_SOURCES = 5, CAIRN_METRICS_CODES = 600 };
 
@@ -37,6 +38,7 @@ typedef struct cairn_metrics {
     cairn_histogram queue, first_token, prompt, token;
     uint64_t recalled; /* answers put in place                                                   */
     cairn_answers_stats answers;
+    cairn_replies_stats replies;
     uint64_t queued, active; /* now                                                                    */
     uint32_t slots, queue_max;
     cairn_cache_stats cache;
@@ -56,6 +58,8 @@ void cairn_metrics_response(cairn_metrics *metrics, int http_status);
 void cairn_metrics_disconnect(cairn_metrics *metrics);
 /* Answers that stood in a prompt as they were generated, and what is remembered now. */
 void cairn_metrics_answers(cairn_metrics *metrics, uint64_t recalled, const cairn_answers_stats *stats);
+/* Responses that are kept by their id. */
+void cairn_metrics_replies(cairn_metrics *metrics, const cairn_replies_stats *stats);
 void cairn_metrics_load(cairn_metrics *metrics, uint64_t queued, uint64_t active);
 void cairn_metrics_cache(cairn_metrics *metrics, const cairn_cache_stats *stats);
 void cairn_metrics_disk(cairn_metrics *metrics, const cairn_cache_disk_stats *stats);

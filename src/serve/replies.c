@@ -20,6 +20,7 @@ struct cairn_replies {
     pthread_mutex_t lock;
     size_t count_max, bytes_max;
     size_t first, count, bytes; /* entries[(first + i) % count_max], i < count */
+    uint64_t evicted;
     reply *entries;
 };
 
@@ -71,8 +72,10 @@ void cairn_replies_put(cairn_replies *r, const cairn_namespace *space, const cha
     if (len_bytes == 0 || len_bytes > r->bytes_max / 4 || strlen(id) > CAIRN_REPLY_ID_BYTES_MAX)
         return;
     cairn_lock(&r->lock);
-    while (r->count == r->count_max || r->bytes + len_bytes > r->bytes_max)
+    while (r->count == r->count_max || r->bytes + len_bytes > r->bytes_max) {
         evict_first(r);
+        r->evicted++;
+    }
     char *text = cairn_mem_alloc(r->mem, len_bytes);
     if (text != NULL) {
         reply *entry = &r->entries[(r->first + r->count) % r->count_max];
@@ -142,4 +145,12 @@ bool cairn_replies_remove(cairn_replies *r, const cairn_namespace *space, const 
 void cairn_replies_forget(cairn_replies *r, const cairn_namespace *space)
 {
     (void)drop(r, space, NULL);
+}
+
+void cairn_replies_stats_get(cairn_replies *r, cairn_replies_stats *ret_stats)
+{
+    cairn_lock(&r->lock);
+    *ret_stats = (cairn_replies_stats){
+        .kept = r->count, .bytes = r->bytes, .bytes_max = r->bytes_max, .evicted = r->evicted};
+    cairn_unlock(&r->lock);
 }

@@ -13,6 +13,7 @@
 #define CAIRN_REPLIES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "cairn/prompt.h"
@@ -21,8 +22,13 @@ enum { CAIRN_REPLY_ID_BYTES_MAX = 63 };
 
 typedef struct cairn_replies cairn_replies;
 
+typedef struct cairn_replies_stats {
+    uint64_t kept, bytes, bytes_max;
+    uint64_t evicted; /* ever                                                                          */
+} cairn_replies_stats;
+
 /*
- *   count_max, bytes_max  [in]  of all together; one over a quarter of bytes_max is not kept
+ *   count_max, bytes_max  [in]  of all together; one over a quarter of bytes_max is not kept, so that 0 keeps none
  */
 CAIRN_MUST_CHECK cairn_status cairn_replies_new(const cairn_mem *mem, size_t count_max, size_t bytes_max,
                                                 cairn_replies **ret_replies);
@@ -57,5 +63,7 @@ CAIRN_MUST_CHECK cairn_status cairn_replies_get(cairn_replies *replies, const ca
 
 /* Forget one. false: it is not there. */
 bool cairn_replies_remove(cairn_replies *replies, const cairn_namespace *space, const char *id);
+
+void cairn_replies_stats_get(cairn_replies *replies, cairn_replies_stats *ret_stats);
 
 #endif

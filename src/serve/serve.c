@@ -70,7 +70,7 @@ static cairn_status start_parts(cairn_serve *serve, cairn_error *reterr)
             cairn_answers_attach(serve->answers, serve->answers_log);
     }
     if (status == CAIRN_OK)
-        status = cairn_replies_new(o->mem, REPLIES_MAX, CAIRN_SERVE_REPLIES_BYTES_MAX, &serve->replies);
+        status = cairn_replies_new(o->mem, REPLIES_MAX, o->replies_bytes_max, &serve->replies);
     if (status != CAIRN_OK)
         return cairn_error_set(reterr, status, "serve/start", NULL);
     serve->metrics.slots = o->engine->info.slots;

@@ -24,9 +24,6 @@
 typedef struct cairn_serve cairn_serve;
 struct cairn_http;
 
-/* What responses that may be continued by their id take at most (previous_response_id). */
-enum { CAIRN_SERVE_REPLIES_BYTES_MAX = 64 * 1024 * 1024 };
-
 typedef struct cairn_serve_options {
     cairn_mem *mem;
     cairn_log *log;
@@ -51,6 +48,7 @@ typedef struct cairn_serve_options {
     bool normalize; /* take known volatile text out of the prompt's head: see normalize.h             */
     uint64_t answers_bytes_max; /* memory for answers that may come back: see recall.h; 0: off          */
     const cairn_cache_disk *answers_disk; /* where they outlive the process; NULL: nowhere              */
+    size_t replies_bytes_max; /* memory for responses that are kept by their id; 0: none              */
     bool no_excerpts; /* records of requests hold no text of prompts                                 */
     cairn_recorder *recorder; /* --trace; NULL: nothing is recorded. Used by the scheduler's thread     */
     const char *template_kwargs_json; /* NULL: none                                                 */

@@ -43,7 +43,13 @@ static void requests_and_tokens_are_counted(void **state)
     const cairn_answers_stats answers = {.kept = 4, .bytes = 5000, .bytes_max = 9000, .evicted = 6};
     cairn_metrics_answers(&metrics, 2, &answers);
     cairn_metrics_answers(&metrics, 1, &answers);
+    cairn_metrics_replies(&metrics,
+                          &(cairn_replies_stats){.kept = 2, .bytes = 700, .bytes_max = 800, .evicted = 5});
     print();
+    has("cairn_responses_kept 2\n");
+    has("cairn_responses_bytes 700\n");
+    has("cairn_responses_limit_bytes 800\n");
+    has("cairn_responses_evicted_total 5\n");
     has("cairn_answers_recalled_total 3\n");
     has("cairn_answers_kept 4\n");
     has("cairn_answers_bytes 5000\n");

@@ -57,8 +57,24 @@ static void the_oldest_goes_when_the_count_or_the_bytes_are_reached(void **state
     for (int i = 0; i < 4; i++)
         put(replies, &two, "w", wide, sizeof wide);
     assert_false(holds(replies, &one, "r4", text));
+    cairn_replies_stats stats;
+    cairn_replies_stats_get(replies, &stats);
+    assert_int_equal(stats.kept, 3);
+    assert_int_equal(stats.bytes, 300);
+    assert_int_equal(stats.bytes_max, 400);
+    assert_int_equal(stats.evicted, 6);
     put(replies, &one, "big", wide, 101); /* over a quarter: not kept, nothing lost */
     assert_false(holds(replies, &one, "big", "y"));
+    cairn_replies_free(replies);
+}
+
+static void with_no_memory_none_is_kept(void **state)
+{
+    (void)state;
+    cairn_replies *replies = NULL;
+    assert_ok(cairn_replies_new(cairn_mem_default(), 4, 0, &replies));
+    put(replies, &one, "resp_1", "first", 5);
+    assert_false(holds(replies, &one, "resp_1", "first"));
     cairn_replies_free(replies);
 }
 
@@ -132,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reply_is_found_in_its_namespace_only),
         cmocka_unit_test(the_oldest_goes_when_the_count_or_the_bytes_are_reached),
+        cmocka_unit_test(with_no_memory_none_is_kept),
         cmocka_unit_test(a_namespace_is_forgotten_and_the_others_stay_in_their_order),
         cmocka_unit_test(both_texts_are_kept_and_one_reply_can_be_removed),
         cmocka_unit_test(no_memory_means_not_kept),
