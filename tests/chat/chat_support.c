@@ -41,6 +41,22 @@ cairn_chat *test_open_template(const char *name)
     return chat;
 }
 
+cairn_chat *qwen;
+
+int open_qwen(void **state)
+{
+    (void)state;
+    qwen = test_open_template("Qwen3.5-4B");
+    return 0;
+}
+
+int close_qwen(void **state)
+{
+    (void)state;
+    cairn_chat_close(qwen);
+    return 0;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

@@ -25,6 +25,11 @@ char *test_read_file(const char *path);
 /* Open models/templates/<name>.jinja with "<s>" and "</s>" as begin and end texts. */
 cairn_chat *test_open_template(const char *name);
 
+/* Qwen3.5-4B, between the two: a group's set-up and tear-down. */
+extern cairn_chat *qwen;
+int open_qwen(void **state);
+int close_qwen(void **state);
+
 /* Names without ".jinja", sorted; the caller's to free with test_free_names. */
 char **test_template_names(size_t *ret_count);
 void test_free_names(char **names, size_t count);

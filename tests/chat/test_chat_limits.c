@@ -7,22 +7,6 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define TOOL(name)   "{\"type\":\"function\",\"function\":{\"name\":\"" name "\"}}"
 
-static cairn_chat *qwen;
-
-static int open_qwen(void **state)
-{
-    (void)state;
-    qwen = test_open_template("Qwen3.5-4B");
-    return 0;
-}
-
-static int close_qwen(void **state)
-{
-    (void)state;
-    cairn_chat_close(qwen);
-    return 0;
-}
-
 static void hostile_depth_and_size_are_refused(void **state)
 {
     (void)state;

@@ -77,22 +77,6 @@ static void check_segments(const cairn_chat_prompt *prompt, const segment *segme
     "\"city\"]}}}"
 #define TIME_TOOL "{\"type\":\"function\",\"function\":{\"name\":\"get_time\",\"description\":\"Time.\"}}"
 
-static cairn_chat *qwen;
-
-static int open_qwen(void **state)
-{
-    (void)state;
-    qwen = test_open_template("Qwen3.5-4B");
-    return 0;
-}
-
-static int close_qwen(void **state)
-{
-    (void)state;
-    cairn_chat_close(qwen);
-    return 0;
-}
-
 /* --- golden ----------------------------------------------------------------------------------------------------- */
 
 static void plain_turns_have_exact_boundaries(void **state)

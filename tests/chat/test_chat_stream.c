@@ -160,26 +160,22 @@ static void check(const cairn_chat_prompt *prompt, const char *answer, const cha
     check_cuts(prompt, answer, strlen(answer), wanted, broken);
 }
 
-static cairn_chat *qwen;
 static cairn_chat_prompt *with_tools, *without_tools;
 
-static int open_qwen(void **state)
+static int set_up(void **state)
 {
-    (void)state;
-    qwen = test_open_template("Qwen3.5-4B");
+    (void)open_qwen(state);
     with_tools = test_render(qwen, "{\"tools\":[" WEATHER_TOOL
                                    "],\"messages\":[{\"role\":\"user\",\"content\":\"U\"}]}");
     without_tools = test_render(qwen, "{\"messages\":[{\"role\":\"user\",\"content\":\"U\"}]}");
     return 0;
 }
 
-static int close_qwen(void **state)
+static int tear_down(void **state)
 {
-    (void)state;
     cairn_chat_prompt_free(with_tools);
     cairn_chat_prompt_free(without_tools);
-    cairn_chat_close(qwen);
-    return 0;
+    return close_qwen(state);
 }
 
 static void reasoning_and_content_come_apart_wherever_the_text_is_cut(void **state)
@@ -433,5 +429,5 @@ int main(void)
         cmocka_unit_test(random_output_of_any_template_never_fails_and_adds_up),
         cmocka_unit_test(a_long_answer_costs_about_the_same_for_each_byte),
     };
-    return cmocka_run_group_tests(tests, open_qwen, close_qwen);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }
