@@ -158,17 +158,23 @@ static void llama_cpp_forgets_the_states_behind_an_edit(void **state)
     cairn_workload_release(&w);
 }
 
+/* `count` sessions, one request each: the first `shared` tokens are the same, and what follows is its own. */
+static void sharers(cairn_workload *w, uint32_t count, uint32_t shared, uint32_t prompt, uint32_t answer)
+{
+    static cairn_token tokens[30000];
+    cairn_workload_init(w, cairn_mem_default(), "sharers");
+    for (uint32_t i = 0; i < count; i++) {
+        sim_fill(tokens, prompt + answer, 10 + (cairn_token)i);
+        sim_fill(tokens, shared, 1);
+        sim_add(w, i, tokens, prompt, answer, NULL);
+    }
+}
+
 static void the_grid_restores_at_multiples_of_8192_and_learns_the_branch(void **state)
 {
     (void)state;
-    static cairn_token tokens[30000];
     cairn_workload w;
-    cairn_workload_init(&w, cairn_mem_default(), "grid");
-    for (cairn_token i = 0; i < 3; i++) {
-        sim_fill(tokens, 25000, 10 + i);
-        sim_fill(tokens, 20000, 1);
-        sim_add(&w, (uint32_t)i, tokens, 25000, 0, NULL);
-    }
+    sharers(&w, 3, 20000, 25000, 0);
     seen s = replay("grid-8192", &w, 1 << 30);
     assert_int_equal(s.reused[1], 16384);
     assert_int_equal(s.reused[2], 20000);
@@ -178,14 +184,8 @@ static void the_grid_restores_at_multiples_of_8192_and_learns_the_branch(void **
 static void marconi_pays_from_the_third_sharer(void **state)
 {
     (void)state;
-    static cairn_token tokens[3000];
     cairn_workload w;
-    cairn_workload_init(&w, cairn_mem_default(), "sharers");
-    for (cairn_token i = 0; i < 4; i++) {
-        sim_fill(tokens, 3000, 10 + i);
-        sim_fill(tokens, 2000, 1);
-        sim_add(&w, (uint32_t)i, tokens, 2900, 100, NULL);
-    }
+    sharers(&w, 4, 2000, 2900, 100);
     const char *const names[] = {"marconi", "marconi-recency"};
     for (int k = 0; k < 2; k++) {
         seen s = replay(names[k], &w, 1 << 30);
