@@ -15,6 +15,7 @@ typedef struct disk_world {
     world w;
     cairn_cache_disk disk;
     cairn_io_memory *memory;
+    talk t; /* a long one, for tests that need no more */
 } disk_world;
 
 static void disk_init(disk_world *d)
@@ -25,6 +26,7 @@ static void disk_init(disk_world *d)
     d->disk =
         (cairn_cache_disk){.dir = "/store", .bytes_max = 128u << 20, .io = cairn_io_memory_io(d->memory)};
     d->w.replica.cut_sensitive = true;
+    talk_long(&d->t, 1);
 }
 
 static void disk_open(disk_world *d)
@@ -32,6 +34,13 @@ static void disk_open(disk_world *d)
     d->w.options.disk = &d->disk;
     world_open(&d->w);
     assert_non_null(d->w.cache->keeper);
+}
+
+/* Both, with nothing changed. */
+static void disk_start(disk_world *d)
+{
+    disk_init(d);
+    disk_open(d);
 }
 
 static void restart(disk_world *d, bool flush)
@@ -45,6 +54,7 @@ static void restart(disk_world *d, bool flush)
 
 static void disk_end(disk_world *d)
 {
+    talk_release(&d->t);
     world_close(&d->w);
     cairn_io_memory_free(d->memory);
 }
@@ -57,14 +67,12 @@ static void conversation_is_resumed_after_a_restart(void **state)
         disk_init(&d);
         d.w.replica.cut_sensitive = mode == CAIRN_RESUME_EXACT;
         disk_open(&d);
-        talk t;
-        talk_long(&t, 1);
         outcome o;
-        turn(&d.w, &t, (cairn_resume_mode)mode, 20, &o);
+        turn(&d.w, &d.t, (cairn_resume_mode)mode, 20, &o);
         uint32_t before = o.record.prompt_tokens;
         restart(&d, true);
-        talk_add(&t, CAIRN_ROLE_USER, 9, 100);
-        turn(&d.w, &t, (cairn_resume_mode)mode, 20, &o); /* compares with a cold run, bit for bit */
+        talk_add(&d.t, CAIRN_ROLE_USER, 9, 100);
+        turn(&d.w, &d.t, (cairn_resume_mode)mode, 20, &o); /* compares with a cold run, bit for bit */
         assert_int_equal(o.record.source, CAIRN_SOURCE_DISK);
         assert_true(o.record.resume + 8 >= before);
         cairn_cache_disk_stats stats;
@@ -72,12 +80,11 @@ static void conversation_is_resumed_after_a_restart(void **state)
         assert_true(stats.fetched > 0 && stats.fetch_failures == 0 && stats.failures == 0);
 
         restart(&d, true);
-        talk_cut(&t, 3);
-        talk_add(&t, CAIRN_ROLE_USER, 77, 300); /* the last message edited */
-        turn(&d.w, &t, (cairn_resume_mode)mode, 5, &o);
+        talk_cut(&d.t, 3);
+        talk_add(&d.t, CAIRN_ROLE_USER, 77, 300); /* the last message edited */
+        turn(&d.w, &d.t, (cairn_resume_mode)mode, 5, &o);
         assert_int_equal(o.record.source, CAIRN_SOURCE_DISK);
         assert_true(o.record.resume > 1500);
-        talk_release(&t);
         disk_end(&d);
     }
 }
@@ -86,19 +93,15 @@ static void what_was_not_flushed_is_read_again_and_right(void **state)
 {
     (void)state;
     disk_world d;
-    disk_init(&d);
-    disk_open(&d);
-    talk t;
-    talk_long(&t, 1);
+    disk_start(&d);
     outcome o;
-    turn(&d.w, &t, CAIRN_RESUME_EXACT, 20, &o);
+    turn(&d.w, &d.t, CAIRN_RESUME_EXACT, 20, &o);
     (void)cairn_cache_idle(d.w.cache);
     restart(&d, false);
     assert_ok(cairn_io_memory_power_loss(d.memory, 5));
     world_close(&d.w);
     disk_open(&d);
-    turn(&d.w, &t, CAIRN_RESUME_EXACT, 20, &o);
-    talk_release(&t);
+    turn(&d.w, &d.t, CAIRN_RESUME_EXACT, 20, &o);
     disk_end(&d);
 }
 
@@ -225,28 +228,25 @@ static void disk_that_is_full_for_a_while_is_used_again(void **state)
         disk_init(&d);
         moody_make(cairn_io_memory_io(d.memory));
         disk_open(&d);
-        talk t;
-        talk_long(&t, 1);
         outcome o;
         atomic_store(&mood, (int)moods[m]);
-        turn(&d.w, &t, CAIRN_RESUME_EXACT, 20, &o);
+        turn(&d.w, &d.t, CAIRN_RESUME_EXACT, 20, &o);
         assert_false(cairn_cache_flush(d.w.cache, SECOND_NS / 5));
         cairn_cache_disk_stats stats;
         cairn_cache_disk_stats_get(d.w.cache, &stats);
         assert_true(stats.failures > 0 && stats.waiting && stats.due_ns > 0);
         assert_status(stats.last_error.status, moods[m]);
-        talk_add(&t, CAIRN_ROLE_USER, 8, 300);
-        turn(&d.w, &t, CAIRN_RESUME_EXACT, 20, &o);
+        talk_add(&d.t, CAIRN_ROLE_USER, 8, 300);
+        turn(&d.w, &d.t, CAIRN_RESUME_EXACT, 20, &o);
         atomic_store(&mood, CAIRN_OK);
         d.w.cache->keeper->retry_ns = 0; /* the rest after a failure is over */
         assert_true(cairn_cache_flush(d.w.cache, 60 * SECOND_NS));
         uint32_t before = o.record.prompt_tokens;
         restart(&d, true);
-        talk_add(&t, CAIRN_ROLE_USER, 9, 100);
-        turn(&d.w, &t, CAIRN_RESUME_EXACT, 20, &o);
+        talk_add(&d.t, CAIRN_ROLE_USER, 9, 100);
+        turn(&d.w, &d.t, CAIRN_RESUME_EXACT, 20, &o);
         assert_int_equal(o.record.source, CAIRN_SOURCE_DISK);
         assert_true(o.record.resume + 8 >= before);
-        talk_release(&t);
         disk_end(&d);
     }
 }
@@ -255,13 +255,10 @@ static void namespaces_are_walls_on_disk_too(void **state)
 {
     (void)state;
     disk_world d;
-    disk_init(&d);
-    disk_open(&d);
-    talk t;
-    talk_long(&t, 1);
+    disk_start(&d);
     rendered r;
     outcome o;
-    render(&r, &t, CAIRN_RESUME_EXACT);
+    render(&r, &d.t, CAIRN_RESUME_EXACT);
     r.prompt.space.bytes[3] = 1;
     ask_and_compare(&d.w, &r, 3, &o);
     restart(&d, true);
@@ -276,7 +273,6 @@ static void namespaces_are_walls_on_disk_too(void **state)
     ask_and_compare(&d.w, &r, 3, &o);
     assert_int_equal(o.record.resume, 0);
     rendered_release(&r);
-    talk_release(&t);
     disk_end(&d);
 }
 
@@ -284,13 +280,10 @@ static void other_weights_never_use_it(void **state)
 {
     (void)state;
     disk_world d;
-    disk_init(&d);
-    disk_open(&d);
-    talk t;
-    talk_long(&t, 1);
+    disk_start(&d);
     rendered r;
     outcome o;
-    render(&r, &t, CAIRN_RESUME_FAST);
+    render(&r, &d.t, CAIRN_RESUME_FAST);
     d.w.replica.cut_sensitive = false;
     ask(&d.w, &r, 3, &o);
     assert_true(cairn_cache_flush(d.w.cache, 60 * SECOND_NS));
@@ -300,7 +293,6 @@ static void other_weights_never_use_it(void **state)
     ask_and_compare(&d.w, &r, 3, &o);
     assert_int_equal(o.record.resume, 0);
     rendered_release(&r);
-    talk_release(&t);
     disk_end(&d);
 }
 
@@ -308,24 +300,20 @@ static void cancelled_while_fetching_leaves_no_trace(void **state)
 {
     (void)state;
     disk_world d;
-    disk_init(&d);
-    disk_open(&d);
-    talk t;
-    talk_long(&t, 1);
+    disk_start(&d);
     outcome o;
-    turn(&d.w, &t, CAIRN_RESUME_EXACT, 20, &o);
-    talk_add(&t, CAIRN_ROLE_USER, 9, 100);
+    turn(&d.w, &d.t, CAIRN_RESUME_EXACT, 20, &o);
+    talk_add(&d.t, CAIRN_ROLE_USER, 9, 100);
     for (uint32_t steps = 0; steps < 12; steps++) {
         restart(&d, true);
         rendered r;
-        render(&r, &t, CAIRN_RESUME_EXACT);
+        render(&r, &d.t, CAIRN_RESUME_EXACT);
         (void)ask_and_stop(&d.w, &r, steps);
         world_check(&d.w);
         ask_and_compare(&d.w, &r, 2, &o);
         assert_true(o.record.resume > 2500);
         rendered_release(&r);
     }
-    talk_release(&t);
     disk_end(&d);
 }
 
@@ -401,20 +389,18 @@ static void disk_that_fails_costs_time_only(void **state)
             d.disk.io = cairn_io_faulty_io(&faulty);
             d.w.options.disk = &d.disk;
             d.w.check_every = 4;
-            talk t;
-            talk_long(&t, 1);
             outcome o;
             for (int i = 0; i < 2; i++) {
                 d.w.options.disk = &d.disk;
                 world_open(&d.w); /* also without a disk, when it can't be opened */
-                turn(&d.w, &t, CAIRN_RESUME_EXACT, 4, &o);
+                turn(&d.w, &d.t, CAIRN_RESUME_EXACT, 4, &o);
                 (void)cairn_cache_flush(d.w.cache, 60 * SECOND_NS);
                 world_close(&d.w);
-                talk_add(&t, CAIRN_ROLE_USER, 9, 30);
+                talk_add(&d.t, CAIRN_ROLE_USER, 9, 30);
             }
             uint64_t hits = faulty.hits;
             cairn_io_faulty_release(&faulty);
-            talk_release(&t);
+            talk_release(&d.t);
             cairn_io_memory_free(d.memory);
             if (hits == 0) {
                 break;
@@ -430,13 +416,11 @@ static void learned_counts_outlive_a_restart_and_damaged_ones_are_set_aside(void
     disk_init(&d);
     d.w.replica.cut_sensitive = false;
     disk_open(&d);
-    talk t;
-    talk_long(&t, 1);
     outcome o;
     for (uint64_t i = 0; i < 6; i++) {
-        talk_cut(&t, 3);
-        talk_add(&t, CAIRN_ROLE_USER, 50 + i, 200);
-        turn(&d.w, &t, CAIRN_RESUME_FAST, 5, &o);
+        talk_cut(&d.t, 3);
+        talk_add(&d.t, CAIRN_ROLE_USER, 50 + i, 200);
+        turn(&d.w, &d.t, CAIRN_RESUME_FAST, 5, &o);
     }
     static uint8_t before[1 << 14];
     static uint8_t after[1 << 14];
@@ -454,9 +438,8 @@ static void learned_counts_outlive_a_restart_and_damaged_ones_are_set_aside(void
     cairn_io_stat stat;
     assert_int_equal(cairn_io_stat_path(d.disk.io, "/store/counts", &stat, NULL), CAIRN_NOTFOUND);
     assert_ok(cairn_io_stat_path(d.disk.io, "/store/bad/counts", &stat, NULL));
-    turn(&d.w, &t, CAIRN_RESUME_FAST, 5, &o);
+    turn(&d.w, &d.t, CAIRN_RESUME_FAST, 5, &o);
     assert_true(cairn_core_counts_save(d.w.cache->core, after, sizeof after) <= sizeof after);
-    talk_release(&t);
     disk_end(&d);
 }
 
