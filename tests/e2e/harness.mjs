@@ -149,14 +149,14 @@ export class Server {
     }
 }
 
-// A request that keeps its slot until its answer is read: nobody reads it, and it is more than all buffers on the way hold.
-// read() gives its events, leave() hangs up.
+// A request that keeps its slot: nobody reads its answer, and that is more than all buffers on the way hold. Gives a function
+// that hangs up.
 export async function holdSlot(server, headers = {}) {
     const stop = new AbortController();
     const body = { prompt: words(30, 1), n_predict: 3500, n_probs: 20, ignore_eos: true, stream: true };
     const response = await fetch(`${server.url}/completion`, { method: 'POST', headers, body: JSON.stringify(body), signal: stop.signal });
     assert.equal(response.status, 200);
-    return { n_predict: body.n_predict, read: async () => eventsOf(await response.text()), leave: () => stop.abort() };
+    return () => stop.abort();
 }
 
 // A port that is free, below those that the system gives to connections and to port 0: nobody takes it by chance meanwhile.

@@ -112,7 +112,7 @@ test('beyond the queue there is 429 with Retry-After, and the queue is served in
     const server = await Server.start(['-c', '8192', '--queue', '2', '--cache-ram', '256M']);
     try {
         const ask = (n) => server.post('/v1/completions', { prompt: words(40 * n, n), max_tokens: 4, ignore_eos: true });
-        const first = await holdSlot(server);
+        const letGo = await holdSlot(server);
         const waiting = [];
         for (const n of [2, 1]) {
             waiting.push(ask(n));
@@ -123,7 +123,7 @@ test('beyond the queue there is 429 with Retry-After, and the queue is served in
             assert.ok(Number(refused.headers.get('retry-after')) > 0);
             assert.equal(refused.json.error.code, 'queue_full');
         }
-        first.leave();
+        letGo();
         const prompts = (await Promise.all(waiting)).map((answer) => answer.json.usage.prompt_tokens);
         await server.stop();
         const done = server.requests().filter((request) => request.end === 'done');
@@ -203,12 +203,12 @@ test('a flood of long prompts of one key neither delays nor keeps out a short on
         const ask = (key, count, seed) => server.post('/v1/chat/completions',
             { messages: [{ role: 'user', content: words(count, seed) }], max_tokens: 1 }, { headers: { authorization: `Bearer ${key}` } });
         const headers = { authorization: 'Bearer flood' };
-        const first = await holdSlot(server, headers);
+        const letGo = await holdSlot(server, headers);
         const flood = Array.from({ length: 8 }, (_, n) => ask('flood', 2500, n));
         await untilQueued(server, 8, headers);
         const asked = ask('short', 10, 1); // the queue is full
         assert.equal((await Promise.race(flood)).status, 429); // one of the flood gives way
-        first.leave();
+        letGo();
         const short = await asked;
         assert.equal(short.status, 200, short.text);
         const before = server.requests().filter((request) => request.prompt > 1000).length;
@@ -260,10 +260,10 @@ test('API keys let in, and share nothing', async () => {
 
 test('SIGTERM lets a running answer finish, refuses new ones, and ends with 0', async () => {
     const server = await Server.start(['-c', '4096', '--cache-ram', '256M', '--drain', '200']);
-    const running = await holdSlot(server);
+    const body = JSON.stringify({ prompt: words(30, 1), n_predict: 150, ignore_eos: true, stream: true });
+    const running = await fetch(`${server.url}/completion`, { method: 'POST', body }); // its answer has begun
     const end = server.stop();
-    await server.waitForLog((line) => line.event === 'stopping');
-    assert.equal((await running.read()).at(-1).tokens_predicted, running.n_predict);
+    assert.equal(eventsOf(await running.text()).at(-1).tokens_predicted, 150);
     assert.deepEqual(await end, { code: 0, signal: null });
     await assert.rejects(fetch(`${server.url}/health`));
 });
