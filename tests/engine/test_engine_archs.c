@@ -8,6 +8,7 @@
 
 #include "contract/contract_support.h"
 #include "engine/engine_llama.h"
+#include "engine/engine_support.h"
 #include "engine/llama_check.h"
 #include "engine/synth.h"
 #include "test_support.h"
@@ -22,18 +23,6 @@ typedef struct rig {
     cairn_token tokens[END], other[END];
     float *cold;
 } rig;
-
-typedef struct bytes {
-    uint8_t *at;
-    uint64_t size;
-} bytes;
-
-static void quiet(void *ctx, cairn_llama_level level, const char *text)
-{
-    (void)ctx;
-    (void)level;
-    (void)text;
-}
 
 static void start(rig *r, const char *arch, bool shared)
 {
@@ -70,13 +59,7 @@ static void stop(rig *r)
 
 static const float *read_to(rig *r, uint32_t slot, const cairn_token *tokens, uint32_t end)
 {
-    uint32_t count = 0;
-    for (uint32_t at = r->ops->length(r->engine, slot); at < end; at += count) {
-        count = BATCH - at % BATCH < end - at ? BATCH - at % BATCH : end - at;
-        cairn_piece piece = {slot, at, tokens + at, count, CAIRN_LOGITS_LAST, true};
-        assert_ok(r->ops->decode(r->engine, &piece, 1, NULL));
-    }
-    return r->ops->logits(r->engine, 0, count - 1);
+    return read_cut(r->engine, slot, tokens, end, BATCH, true);
 }
 
 static void read_cold(rig *r)
@@ -100,38 +83,18 @@ static float distance(const rig *r, const float *logits)
     return most;
 }
 
-static bytes take_state(rig *r, uint32_t slot)
-{
-    bytes state = {.size = r->ops->state_size(r->engine, slot)};
-    assert_true(state.size <= r->engine->info.state_bytes_max);
-    state.at = malloc(state.size + 1);
-    if (state.size > 0)
-        assert_ok(r->ops->state_get(r->engine, slot, state.at, state.size, NULL));
-    return state;
-}
-
-static bytes take_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end)
-{
-    cairn_rows_size size = r->ops->rows_size(r->engine, begin, end);
-    bytes rows = {.at = malloc(size.buffer_bytes + 1)};
-    assert_ok(r->ops->rows_export(r->engine, slot, begin, end, rows.at, size.buffer_bytes, &rows.size, NULL));
-    assert_int_equal(rows.size, size.bytes);
-    return rows;
-}
-
-static void put_state(rig *r, uint32_t slot, bytes state)
+static void put_state_back(rig *r, uint32_t slot, bytes state)
 {
     if (state.size > 0)
-        assert_ok(r->ops->state_set(r->engine, slot, AT, state.at, state.size, NULL));
+        assert_ok(put_state(r->engine, slot, AT, state));
 }
 
-static void put_rows(rig *r, uint32_t slot, const bytes rows[2])
+static void put_rows_back(rig *r, uint32_t slot, const bytes rows[2])
 {
     static const uint32_t ends[3] = {0, JOIN, AT};
     r->ops->reset(r->engine, slot);
     for (uint32_t i = 0; i < 2; i++)
-        assert_ok(r->ops->rows_import(r->engine, slot, ends[i], ends[i + 1], ends[i], ends[i + 1], rows[i].at,
-                                      rows[i].size, NULL));
+        assert_ok(put_rows(r->engine, slot, ends[i], ends[i + 1], rows[i]));
 }
 
 /* The gate: plain attention anywhere, windows of 128 while nothing is gone (here), recurrent layers never. */
@@ -151,10 +114,12 @@ static void ask_everything(rig *r)
     read_cold(r);
     r->ops->reset(r->engine, 0);
     (void)read_to(r, 0, r->other, AT);
-    bytes foreign = take_state(r, 0), foreign_rows[2] = {take_rows(r, 0, 0, JOIN), take_rows(r, 0, JOIN, AT)};
+    bytes foreign = take_state(r->engine, 0),
+          foreign_rows[2] = {take_rows(r->engine, 0, 0, JOIN), take_rows(r->engine, 0, JOIN, AT)};
     r->ops->reset(r->engine, 0);
     (void)read_to(r, 0, r->tokens, AT);
-    bytes state = take_state(r, 0), rows[2] = {take_rows(r, 0, 0, JOIN), take_rows(r, 0, JOIN, AT)};
+    bytes state = take_state(r->engine, 0),
+          rows[2] = {take_rows(r->engine, 0, 0, JOIN), take_rows(r->engine, 0, JOIN, AT)};
     (void)read_to(r, 0, r->other, END); /* other tokens than the path has there */
     ask_the_gate(r);
     bool alone = r->ops->can_trim(r->engine, 0, AT);
@@ -162,14 +127,14 @@ static void ask_everything(rig *r)
     if (!alone) {
         cairn_piece piece = {0, AT, r->tokens + AT, 1, CAIRN_LOGITS_NONE, false};
         assert_status(r->ops->decode(r->engine, &piece, 1, NULL), CAIRN_ENGINE); /* rows without a state */
-        put_state(r, 0, state);
+        put_state_back(r, 0, state);
     }
     expect_cold(r, read_to(r, 0, r->tokens, END), "resuming in place");
-    put_rows(r, 1, rows);
-    put_state(r, 1, state);
+    put_rows_back(r, 1, rows);
+    put_state_back(r, 1, state);
     expect_cold(r, read_to(r, 1, r->tokens, END), "resuming in another slot from rows in two parts");
-    put_rows(r, 0, foreign.size > 0 ? rows : foreign_rows);
-    put_state(r, 0, foreign);
+    put_rows_back(r, 0, foreign.size > 0 ? rows : foreign_rows);
+    put_state_back(r, 0, foreign);
     float wrong = distance(r, read_to(r, 0, r->tokens, END));
     print_message("%s: a wrong %s changes logits by %g\n", r->arch, foreign.size > 0 ? "state" : "row",
                   (double)wrong);
@@ -190,16 +155,16 @@ static void ask_neighbours(rig *r)
     read_cold(r);
     r->ops->reset(r->engine, 0);
     (void)read_to(r, 0, r->other, AT);
-    bytes state = take_state(r, 0);
+    bytes state = take_state(r->engine, 0);
     r->ops->reset(r->engine, 1);
     (void)read_to(r, 1, r->tokens, AT);
     expect_cold(r, read_to(r, 1, r->tokens, END), "reading beside another slot");
-    bytes now = take_state(r, 0);
+    bytes now = take_state(r->engine, 0);
     assert_int_equal(now.size, state.size);
     assert_memory_equal(now.at, state.at, state.size);
     free(state.at);
     free(now.at);
-    bytes last = take_state(r, 1);
+    bytes last = take_state(r->engine, 1);
     assert_ok(r->ops->decode(r->engine, &pieces[1], 1, NULL));
     memcpy(r->cold, r->ops->logits(r->engine, 0, 0), r->vocab * sizeof *r->cold);
     assert_ok(r->ops->trim(r->engine, 1, END, NULL));

@@ -10,6 +10,7 @@
 #include "base/mem_test.h"
 #include "contract/contract_support.h"
 #include "engine/engine_llama.h"
+#include "engine/engine_support.h"
 #include "test_support.h"
 
 enum { TOKENS = 320, BATCH = 64, COLD = 2, CONTEXT = 512 };
@@ -22,13 +23,6 @@ typedef struct rig {
 
 static rig rigged; /* three slots; slot COLD is for cold runs */
 static bool in_one_context;
-
-static void quiet(void *ctx, cairn_llama_level level, const char *text)
-{
-    (void)ctx;
-    (void)level;
-    (void)text;
-}
 
 static cairn_llama_options usual_options(void)
 {
@@ -80,12 +74,7 @@ static cairn_status decode(cairn_engine *engine, uint32_t slot, const cairn_toke
 /* Read tokens up to `end` with cuts at multiples of BATCH; logits of the last one, borrowed. */
 static const float *read_to(cairn_engine *engine, uint32_t slot, const cairn_token *tokens, uint32_t end)
 {
-    uint32_t count = 0;
-    for (uint32_t at = engine->ops->length(engine, slot); at < end; at += count) {
-        count = BATCH - at % BATCH < end - at ? BATCH - at % BATCH : end - at;
-        assert_ok(decode(engine, slot, tokens + at, count));
-    }
-    return engine->ops->logits(engine, 0, count - 1);
+    return read_cut(engine, slot, tokens, end, BATCH, true);
 }
 
 /* float[vocab], malloc'ed: reading cold to `end`, cut at `at` too. */
@@ -102,40 +91,6 @@ static float *cold(cairn_engine *engine, const cairn_token *tokens, uint32_t at,
 static bool same(cairn_engine *engine, const float *a, const float *b)
 {
     return memcmp(a, b, engine->info.vocab_size * sizeof *a) == 0;
-}
-
-typedef struct bytes {
-    uint8_t *at;
-    uint64_t size;
-} bytes;
-
-static bytes take_state(cairn_engine *engine, uint32_t slot)
-{
-    bytes state = {.size = engine->ops->state_size(engine, slot)};
-    assert_true(state.size > 0 && state.size <= engine->info.state_bytes_max);
-    state.at = malloc(state.size);
-    assert_ok(engine->ops->state_get(engine, slot, state.at, state.size, NULL));
-    return state;
-}
-
-static bytes take_rows(cairn_engine *engine, uint32_t slot, uint32_t begin, uint32_t end)
-{
-    cairn_rows_size size = engine->ops->rows_size(engine, begin, end);
-    bytes rows = {.at = malloc(size.buffer_bytes + 1)};
-    assert_ok(
-        engine->ops->rows_export(engine, slot, begin, end, rows.at, size.buffer_bytes, &rows.size, NULL));
-    assert_int_equal(rows.size, size.bytes);
-    return rows;
-}
-
-static cairn_status put_state(cairn_engine *engine, uint32_t slot, uint32_t length, bytes state)
-{
-    return engine->ops->state_set(engine, slot, length, state.at, state.size, NULL);
-}
-
-static cairn_status put_rows(cairn_engine *engine, uint32_t slot, uint32_t begin, uint32_t end, bytes rows)
-{
-    return engine->ops->rows_import(engine, slot, begin, end, begin, end, rows.at, rows.size, NULL);
 }
 
 /* --- facts ------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  */
 #include "base/rng.h"
 #include "engine/engine_llama.h"
+#include "engine/engine_support.h"
 #include "engine/llama_check.h"
 #include "engine/synth_support.h"
 #include "test_support.h"
@@ -18,11 +19,6 @@ typedef struct rig {
     cairn_token tokens[TOKENS], other[TOKENS];
     float *cold;
 } rig;
-
-typedef struct bytes {
-    uint8_t *at;
-    uint64_t size;
-} bytes;
 
 static const char *const archs[] = {"gemma3", "gpt-oss", "cohere2"};
 
@@ -45,6 +41,7 @@ static void start(rig *r, const cairn_llama_options *options)
     cairn_error error = {0};
     if (cairn_llama_new(options, cairn_mem_default(), &r->engine, &error) != CAIRN_OK)
         fail_msg("%s: %s", error.where, error.detail);
+    assert_true(r->engine->info.state_bytes_max > 0);
     r->vocab = r->engine->info.vocab_size;
     r->cold = malloc(r->vocab * sizeof *r->cold);
     assert_non_null(r->cold);
@@ -60,21 +57,9 @@ static void stop(rig *r)
     r->engine->ops->free(r->engine);
 }
 
-/* Read up to `end`, cut at multiples of BATCH, as prompts are (settle) or as nothing should be (not). */
 static const float *read_to(rig *r, uint32_t slot, const cairn_token *tokens, uint32_t end, bool settle)
 {
-    uint32_t count = 0;
-    for (uint32_t at = r->engine->ops->length(r->engine, slot); at < end; at += count) {
-        count = BATCH - at % BATCH < end - at ? BATCH - at % BATCH : end - at;
-        cairn_piece piece = {.slot = slot,
-                             .begin = at,
-                             .tokens = tokens + at,
-                             .count = count,
-                             .logits = CAIRN_LOGITS_LAST,
-                             .settle = settle};
-        assert_ok(r->engine->ops->decode(r->engine, &piece, 1, NULL));
-    }
-    return r->engine->ops->logits(r->engine, 0, count - 1);
+    return read_cut(r->engine, slot, tokens, end, BATCH, settle);
 }
 
 /* As an answer is written: token by token. */
@@ -109,29 +94,11 @@ static bool same(const rig *r, const float *logits)
     return memcmp(r->cold, logits, r->vocab * sizeof *logits) == 0;
 }
 
-static bytes take_state(rig *r, uint32_t slot)
-{
-    bytes state = {.size = r->engine->ops->state_size(r->engine, slot)};
-    assert_true(state.size > 0 && state.size <= r->engine->info.state_bytes_max);
-    state.at = malloc(state.size);
-    assert_ok(r->engine->ops->state_get(r->engine, slot, state.at, state.size, NULL));
-    return state;
-}
-
-static bytes take_rows(rig *r, uint32_t slot, uint32_t begin, uint32_t end)
-{
-    cairn_rows_size size = r->engine->ops->rows_size(r->engine, begin, end);
-    bytes rows = {.at = malloc(size.buffer_bytes + 1)};
-    assert_ok(r->engine->ops->rows_export(r->engine, slot, begin, end, rows.at, size.buffer_bytes, &rows.size,
-                                          NULL));
-    return rows;
-}
-
 static void put_back(rig *r, uint32_t slot, uint32_t length, bytes rows, bytes state)
 {
     r->engine->ops->reset(r->engine, slot);
-    assert_ok(r->engine->ops->rows_import(r->engine, slot, 0, length, 0, length, rows.at, rows.size, NULL));
-    assert_ok(r->engine->ops->state_set(r->engine, slot, length, state.at, state.size, NULL));
+    assert_ok(put_rows(r->engine, slot, 0, length, rows));
+    assert_ok(put_state(r->engine, slot, length, state));
 }
 
 /* --- tests ------------------------------------------------------------------------------------------- */
@@ -150,10 +117,10 @@ static void window_is_put_back_bit_for_bit(const char *arch)
         read_cold(&r, r.tokens, end);
         ops->reset(r.engine, 0);
         (void)read_to(&r, 0, r.other, n, true);
-        bytes foreign = take_state(&r, 0);
+        bytes foreign = take_state(r.engine, 0);
         ops->reset(r.engine, 0);
         (void)read_to(&r, 0, r.tokens, n, true);
-        bytes state = take_state(&r, 0), rows = take_rows(&r, 0, 0, n);
+        bytes state = take_state(r.engine, 0), rows = take_rows(r.engine, 0, 0, n);
         (void)write_to(&r, 0, r.tokens, n + 40);
         assert_ok(ops->trim(r.engine, 0, n, NULL));
         assert_ok(ops->state_set(r.engine, 0, n, state.at, state.size, NULL));
@@ -185,7 +152,7 @@ static void order_of_cells_shows_in_the_bits(const char *arch)
         memcpy(r.cold, read_to(&r, COLD, r.tokens, end, false), r.vocab * sizeof *r.cold);
         r.engine->ops->reset(r.engine, 0);
         (void)read_to(&r, 0, r.tokens, n, false);
-        bytes state = take_state(&r, 0);
+        bytes state = take_state(r.engine, 0);
         assert_ok(r.engine->ops->state_set(r.engine, 0, n, state.at, state.size, NULL));
         const float *logits = read_to(&r, 0, r.tokens, end, false);
         float d = distance(&r, logits);
@@ -249,8 +216,8 @@ static void random_histories_equal_cold_runs(const char *arch)
     for (uint32_t i = 0; i < POINTS; i++) {
         lengths[i] = BATCH * (1 + i * 3);
         (void)read_to(&r, 0, r.tokens, lengths[i], true);
-        states[i] = take_state(&r, 0);
-        rows[i] = take_rows(&r, 0, 0, lengths[i]);
+        states[i] = take_state(r.engine, 0);
+        rows[i] = take_rows(r.engine, 0, 0, lengths[i]);
     }
     for (uint32_t step = 0; step < STEPS; step++) {
         uint32_t slot = (uint32_t)cairn_rng_below(&rng, 2), i = (uint32_t)cairn_rng_below(&rng, POINTS);

@@ -7,6 +7,7 @@
 #include "base/mem_test.h"
 #include "contract/contract_support.h"
 #include "engine/engine_llama.h"
+#include "engine/engine_support.h"
 #include "engine/llama_check.h"
 #include "engine/synth_support.h"
 #include "test_support.h"
@@ -17,13 +18,6 @@ static cairn_engine *alone, *shared; /* one slot with a context of its own; four
 static cairn_mem_test heap;
 static uint32_t vocab;
 static cairn_token tokens[SLOTS][TOKENS];
-
-static void quiet(void *ctx, cairn_llama_level level, const char *text)
-{
-    (void)ctx;
-    (void)level;
-    (void)text;
-}
 
 static cairn_engine *start(const char *path, uint32_t slots, cairn_mem *mem)
 {
@@ -71,13 +65,7 @@ static int tear_down(void **state)
 
 static const float *read_to(cairn_engine *e, uint32_t slot, const cairn_token *path, uint32_t end)
 {
-    uint32_t count = 0;
-    for (uint32_t at = e->ops->length(e, slot); at < end; at += count) {
-        count = BATCH - at % BATCH < end - at ? BATCH - at % BATCH : end - at;
-        cairn_piece piece = {slot, at, path + at, count, CAIRN_LOGITS_LAST, true};
-        assert_ok(e->ops->decode(e, &piece, 1, NULL));
-    }
-    return count > 0 ? e->ops->logits(e, 0, count - 1) : NULL;
+    return read_cut(e, slot, path, end, BATCH, true);
 }
 
 /* Logits behind `end` tokens of a path, read cold with a cut at READ in a context of its own; malloc'ed. */
@@ -104,32 +92,6 @@ static float distance(const float *a, const float *b)
     for (uint32_t i = 0; i < vocab; i++)
         most = fabsf(a[i] - b[i]) > most ? fabsf(a[i] - b[i]) : most;
     return most;
-}
-
-typedef struct bytes {
-    uint8_t *at;
-    uint64_t size;
-} bytes;
-
-static bytes state_of(cairn_engine *e, uint32_t slot)
-{
-    bytes state = {.size = e->ops->state_size(e, slot)};
-    state.at = malloc(state.size + 1);
-    assert_ok(e->ops->state_get(e, slot, state.at, state.size, NULL));
-    return state;
-}
-
-static bytes rows_of(cairn_engine *e, uint32_t slot, uint32_t begin, uint32_t end)
-{
-    bytes rows = {.size = e->ops->rows_size(e, begin, end).buffer_bytes};
-    rows.at = malloc(rows.size + 1);
-    assert_ok(e->ops->rows_export(e, slot, begin, end, rows.at, rows.size, &rows.size, NULL));
-    return rows;
-}
-
-static cairn_status put_rows(uint32_t slot, uint32_t begin, uint32_t end, bytes rows)
-{
-    return shared->ops->rows_import(shared, slot, begin, end, begin, end, rows.at, rows.size, NULL);
 }
 
 static void read_all(uint32_t end)
@@ -165,13 +127,13 @@ static void states_and_rows_go_from_one_kind_of_context_to_the_other(void **unus
     assert_memory_equal(alone->info.fingerprint, shared->info.fingerprint, CAIRN_FINGERPRINT_BYTES);
     alone->ops->reset(alone, 0);
     read_to(alone, 0, tokens[0], READ);
-    bytes state = state_of(alone, 0), rows = rows_of(alone, 0, 0, READ);
+    bytes state = take_state(alone, 0), rows = take_rows(alone, 0, 0, READ);
     read_all(READ / 2);
     for (uint32_t s = 0; s < SLOTS; s++) {
         shared->ops->reset(shared, s);
-        assert_ok(put_rows(s, 0, READ, rows));
+        assert_ok(put_rows(shared, s, 0, READ, rows));
         assert_ok(shared->ops->state_set(shared, s, READ, state.at, state.size, NULL));
-        bytes again = rows_of(shared, s, 0, READ);
+        bytes again = take_rows(shared, s, 0, READ);
         assert_int_equal(again.size, rows.size);
         free(again.at);
         expect_cold(s, tokens[0], READ + 40);
@@ -224,10 +186,10 @@ static void what_one_slot_does_leaves_the_others_bytes_alone(void **unused)
     bytes states[SLOTS], rows[SLOTS];
     read_all(READ);
     for (uint32_t s = 1; s < SLOTS; s++) {
-        states[s] = state_of(shared, s);
-        rows[s] = rows_of(shared, s, 10, READ);
+        states[s] = take_state(shared, s);
+        rows[s] = take_rows(shared, s, 10, READ);
     }
-    bytes state = state_of(shared, 0), part = rows_of(shared, 0, 0, 40);
+    bytes state = take_state(shared, 0), part = take_rows(shared, 0, 0, 40);
     uint8_t junk[64] = {0};
     for (uint32_t what = 0; what < 6; what++) {
         if (what == 0)
@@ -239,11 +201,11 @@ static void what_one_slot_does_leaves_the_others_bytes_alone(void **unused)
         if (what == 3)
             assert_status(shared->ops->state_set(shared, 0, READ, junk, sizeof junk, NULL), CAIRN_CORRUPT);
         if (what == 4)
-            assert_ok(put_rows(0, 0, 40, part));
+            assert_ok(put_rows(shared, 0, 0, 40, part));
         if (what == 5)
             shared->ops->reset(shared, 0);
         for (uint32_t s = 1; s < SLOTS; s++) {
-            bytes now = state_of(shared, s), now_rows = rows_of(shared, s, 10, READ);
+            bytes now = take_state(shared, s), now_rows = take_rows(shared, s, 10, READ);
             assert_int_equal(now.size, states[s].size);
             assert_memory_equal(now.at, states[s].at, now.size);
             assert_int_equal(now_rows.size, rows[s].size);
@@ -266,15 +228,15 @@ static void rows_of_two_slots_may_come_in_turns(void **unused)
     bytes states[2], rows[2][2];
     read_all(READ);
     for (uint32_t s = 0; s < 2; s++) {
-        states[s] = state_of(shared, s);
-        rows[s][0] = rows_of(shared, s, 0, 33);
-        rows[s][1] = rows_of(shared, s, 33, READ);
+        states[s] = take_state(shared, s);
+        rows[s][0] = take_rows(shared, s, 0, 33);
+        rows[s][1] = take_rows(shared, s, 33, READ);
     }
     shared->ops->reset(shared, 2);
     shared->ops->reset(shared, 3);
     for (uint32_t part = 0; part < 2; part++)
         for (uint32_t s = 0; s < 2; s++)
-            assert_ok(put_rows(2 + s, part ? 33 : 0, part ? READ : 33, rows[s][part]));
+            assert_ok(put_rows(shared, 2 + s, part ? 33 : 0, part ? READ : 33, rows[s][part]));
     for (uint32_t s = 0; s < 2; s++) {
         assert_ok(shared->ops->state_set(shared, 2 + s, READ, states[s].at, states[s].size, NULL));
         expect_cold(2 + s, tokens[s], READ + 20);
@@ -292,7 +254,7 @@ static void nan_in_one_answer_is_an_error_of_that_slot(void **unused)
     static const uint32_t both[2] = {0, 1};
     cairn_error error;
     read_all(READ);
-    bytes poisoned = state_of(shared, 0), sound = state_of(shared, 1);
+    bytes poisoned = take_state(shared, 0), sound = take_state(shared, 1);
     memset(poisoned.at + poisoned.size - 256, 0xff, 256); /* the end of the last layer's cell */
     assert_ok(shared->ops->state_set(shared, 0, READ, poisoned.at, poisoned.size, NULL));
     assert_status(step(both, 2, &error), CAIRN_ENGINE);
@@ -320,7 +282,7 @@ static void without_memory_for_moving_rows_the_slots_stay_as_they_are(void **unu
 {
     (void)unused;
     read_all(READ);
-    bytes rows = rows_of(shared, 0, 0, READ), state = state_of(shared, 0);
+    bytes rows = take_rows(shared, 0, 0, READ), state = take_state(shared, 0);
     uint8_t *room = malloc(rows.size);
     uint64_t size = 0;
     no_memory(true);
@@ -328,7 +290,7 @@ static void without_memory_for_moving_rows_the_slots_stay_as_they_are(void **unu
     no_memory(false);
     assert_int_equal(shared->ops->length(shared, 1), READ);
     shared->ops->reset(shared, 2);
-    assert_ok(put_rows(2, 0, READ, rows));
+    assert_ok(put_rows(shared, 2, 0, READ, rows));
     no_memory(true); /* on their way from the carrier into the slot */
     assert_status(shared->ops->state_set(shared, 2, READ, state.at, state.size, NULL), CAIRN_NOMEM);
     no_memory(false);
