@@ -2,6 +2,9 @@
  * cairn - the program: finds the command and hands over.
  */
 #include <locale.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,8 +60,23 @@ static int no_command(const char *name)
     return cairn_term_usage("", problem);
 }
 
+/*
+ * A server frees blocks of all sizes for days: give large ones back to the system, and have fewer heaps in which holes
+ * stay. See docs/decisions/0015-malloc.md.
+ */
+static void set_malloc(void)
+{
+#ifdef __GLIBC__
+    enum { MAPPED_BYTES = 256 * 1024, TRIM_BYTES = 1024 * 1024, HEAPS = 2 };
+    (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
+    (void)mallopt(M_ARENA_MAX, HEAPS);
+#endif
+}
+
 int main(int argc, char **argv)
 {
+    set_malloc();
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* numbers keep their point */
     const char *name = argc > 1 ? argv[1] : "", *help[] = {NULL, "--help"};
     bool asks = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
