@@ -109,6 +109,37 @@ test('links between documents lead to files that are there', () => {
     }
 });
 
+// The anchor that a heading gets on the usual hosts.
+const anchorOf = (heading) => heading.toLowerCase().replace(/[^\w\- ]/g, '').trim().replaceAll(' ', '-');
+const anchorsOf = (page) => read(page).split('\n').filter((line) => /^#+ /.test(line)).map((line) => anchorOf(line.replace(/^#+ /, '')));
+
+test('links to a heading lead to one that is there', () => {
+    let followed = 0;
+    for (const page of ['README.md', ...readdirSync(`${ROOT}/docs`, { recursive: true }).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)]) {
+        for (const [, file, anchor] of read(page).matchAll(/\]\((?!https?:)([^)\s#]*)#([^)\s]+)\)/g)) {
+            assert.ok(anchorsOf(file ? join(dirname(page), file) : page).includes(anchor), `${page} links to ${file}#${anchor}`);
+            followed++;
+        }
+    }
+    assert.ok(followed >= 5);
+});
+
+test('docs/api.md names every metric, and no document or dashboard one that is not there', () => {
+    const metrics = [...read('src/serve/metrics.c').matchAll(/\b(?:simple|histogram|head)\(&?s, "([a-z_]+)"/g)].map((match) => match[1]);
+    assert.ok(metrics.length >= 60);
+    const section = /\n## Metrics\n([^]*)/.exec(read('docs/api.md'))[1];
+    for (const name of metrics) {
+        const [, tier, rest] = /^(disk|shared)_(.+)_total$/.exec(name) ?? [];
+        const short = tier && section.split('\n').some((row) => row.includes(`\`cairn_${tier}_..._total\``) && row.includes(`\`${rest}\``));
+        assert.ok(short || new RegExp(`\\bcairn_${name}\\b`).test(section), `docs/api.md lacks cairn_${name}`);
+    }
+    for (const [file, text] of [['docs/api.md', section], ...['docs/guide-operators.md', 'docs/grafana-dashboard.json'].map((file) => [file, read(file)])]) {
+        for (const [, name] of text.matchAll(/\bcairn_([a-z_]*[a-z])\b(?!_\.)/g)) {
+            assert.ok(metrics.includes(name.replace(/_(bucket|sum|count)$/, '')), `${file}: there is no cairn_${name}`);
+        }
+    }
+});
+
 test('THIRD_PARTY_NOTICES.md has every npm package with the version that is installed', () => {
     const { dependencies, devDependencies } = JSON.parse(read('package.json'));
     const rows = read('THIRD_PARTY_NOTICES.md').split('\n').filter((line) => line.startsWith('| '));
