@@ -140,6 +140,14 @@ test('docs/api.md names every metric, and no document or dashboard one that is n
     }
 });
 
+test('docs/guide-clients.md names the versions of agents that make test-agents runs', () => {
+    const { dependencies } = JSON.parse(read('tests/agents/package.json'));
+    const text = read('docs/guide-clients.md');
+    for (const [name, version] of Object.entries(dependencies).filter(([name]) => !name.startsWith('node-'))) {
+        assert.ok(text.includes(` ${version}`), `${name} ${version}`);
+    }
+});
+
 test('THIRD_PARTY_NOTICES.md has every npm package with the version that is installed', () => {
     const { dependencies, devDependencies } = JSON.parse(read('package.json'));
     const rows = read('THIRD_PARTY_NOTICES.md').split('\n').filter((line) => line.startsWith('| '));
