@@ -67,7 +67,7 @@ static int no_command(const char *name)
 static void set_malloc(void)
 {
 #ifdef __GLIBC__
-    enum { MAPPED_BYTES = 256 * 1024, TRIM_BYTES = 1024 * 1024, HEAPS = 2 };
+    enum { MAPPED_BYTES = 1024 * 1024, TRIM_BYTES = 1024 * 1024, HEAPS = 2 };
     (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
     (void)mallopt(M_ARENA_MAX, HEAPS);

@@ -105,8 +105,10 @@ test('a budget of nothing, or of less than a state: requests are answered, nothi
 test('pin: a pinned system text outlives what would push it out, also when it was known before it was pinned', async () => {
     const system = [{ role: 'system', content: words(600, 5) }];
     const flood = async (server) => {
-        for (let k = 0; k < 30; k++) {
-            await server.chat([{ role: 'system', content: words(400, 50 + k) }, ...user('x')], { max_tokens: 1, ...OFF });
+        for (let k = 0; k < 15; k++) { // each comes back once, which the system text does not: worth more
+            for (const text of ['x', 'y']) {
+                await server.chat([{ role: 'system', content: words(400, 50 + k) }, ...user(text)], { max_tokens: 1, ...OFF });
+            }
         }
     };
     const reusedAfter = async (asks) => {
