@@ -46,9 +46,10 @@ typedef struct simulate_run {
 } simulate_run;
 
 static const char *const usage =
-    "Replay traffic under several caching rules and budgets.\n"
-    "\n"
     "usage: cairn simulate [TRACE...] [options]\n"
+    "\n"
+    "Replays traffic, recorded or generated, under several caching rules and budgets.\n"
+    "\n"
     "  TRACE                  a recorded trace (JSON lines, plain or zstd)\n"
     "  --scenario NAME,...    generated traffic; all: every scenario\n"
     "  --policy NAME,...      rules; default: all\n"

@@ -1,7 +1,7 @@
 /*
  * mem - the ordinary allocator table, and helpers that check sizes once for everybody.
  *
- * The only file besides mem_test.c that calls malloc and free.
+ * The only C file besides mem_test.c that calls malloc and free.
  */
 #include "cairn/mem.h"
 

@@ -312,7 +312,8 @@ static int run_verb(const struct verb *verb, const char *dir, cairn_store_ask *a
     if (code != 0)
         return code;
     if (cairn_store_list_fill(dir, &list, &error) != CAIRN_OK) {
-        cairn_term_fail("the store can't be read", &error, "Give the directory of --cache-disk.");
+        cairn_term_fail("the store can't be read", &error,
+                        "Give the directory of --cache-disk; without that option it is ~/.cache/cairn.");
         return 1;
     }
     code = verb->run(&list, ask);
@@ -397,9 +398,9 @@ int cairn_cmd_store(int argc, const char **argv)
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
         verb = strcmp(verbs[i].name, rest[0]) == 0 ? &verbs[i] : verb;
     if (verb == NULL)
-        return wrong("it does one of these: ls, show, tree, verify, gc, rm");
+        return wrong("say what to do first, then DIR: ls, show, tree, verify, gc or rm");
     if (rest[1] == NULL)
-        return wrong("the directory is missing: that of --cache-disk");
+        return wrong("the directory is missing: that of --cache-disk, usually ~/.cache/cairn");
     ask.names = rest + 2;
     while (ask.names[ask.count_names] != NULL)
         ask.count_names++;

@@ -36,10 +36,11 @@ static void print_help(FILE *out)
         "of reading it again; also with hybrid and recurrent models.\n\ncommands:\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fprintf(out, "\n`cairn <command> --help` says more. To begin:\n\n"
-                 "  cairn serve -m model.gguf\n"
-                 "  curl http://127.0.0.1:8080/v1/chat/completions -d "
-                 "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n");
+    fprintf(out,
+            "\n`cairn <command> --help` says more. To begin:\n\n"
+            "  cairn serve -m model.gguf                  (none at hand: cairn model synth -o model.gguf)\n"
+            "  curl http://127.0.0.1:8080/v1/chat/completions -d "
+            "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n");
 }
 
 static const struct command *find(const char *name)

@@ -137,7 +137,8 @@ int cairn_serve_settings_read(cairn_serve_settings *s, int argc, const char **ar
          .name = "cache-key",
          .value = &s->cache_key,
          .arg = "FILE",
-         .help = "encrypt what is on disk; 32 bytes or 64 hexadecimal digits"},
+         .help =
+             "encrypt what is on disk and in the shared store; FILE has 32 bytes\nor 64 hexadecimal digits"},
         {.kind = CAIRN_OPTION_TEXT,
          .name = "cache-shared",
          .value = &s->cache_shared,

@@ -43,7 +43,8 @@ static int secret_read(const cairn_serve_settings *s, const cairn_shared_url *ur
         memcpy(plan->secret, dir.secret, sizeof plan->secret);
         if (dir.has_secret)
             return 0;
-        cairn_term_fail("the shared directory has no namespace.key, and none can be made there", NULL, NULL);
+        cairn_term_fail("the shared directory has no namespace.key, and none can be made there", NULL,
+                        "Let the server write there, or give --cache-shared-key FILE.");
         return 1;
     }
     cairn_term_fail(
