@@ -3,7 +3,7 @@
 #   bin/cairn   lib/libcairn.{a,so}   include/cairn/*.h   lib/pkgconfig/cairn.pc
 #   lib/cairn/  llama.cpp's libraries when they came from npm; the program finds them by $ORIGIN/../lib/cairn
 #   share/cairn/models  what `cairn model synth` is made from: a vocabulary and chat templates
-#   share/doc, share/man, completions (CairnDocs), lib/systemd/system/cairn.service
+#   share/doc (licences; README.md and docs/), share/man, completions (CairnDocs), lib/systemd/system/cairn.service
 #
 # Components: `program` and `library`; CairnPackage makes a Debian package of each.
 
@@ -70,6 +70,10 @@ if(TARGET cairn)
     file(WRITE \"${PROJECT_BINARY_DIR}/cairn.service\" \"\${unit}\")
   " COMPONENT program)
   install(FILES ${PROJECT_BINARY_DIR}/cairn.service DESTINATION lib/systemd/system COMPONENT program)
+  # What README.md, --help and error texts name as docs/..., at the same place below README.md. JSON is for tools.
+  install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+  install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program
+          FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "grafana-dashboard.json" PATTERN "man" EXCLUDE)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT program)
   install(FILES THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
   if(CAIRN_LLAMA STREQUAL "npm")

@@ -21,7 +21,8 @@ echo mine >"$to/bin/mine"
 for file in bin/cairn share/man/man1/cairn.1 share/man/man1/cairn-serve.1 share/man/man1/cairn-store.1 share/man/man3/libcairn.3 \
     share/bash-completion/completions/cairn share/zsh/site-functions/_cairn share/fish/vendor_completions.d/cairn.fish \
     share/cairn/models/ggml-vocab-qwen35.gguf share/doc/cairn/copyright share/doc/cairn/THIRD_PARTY_NOTICES.md \
-    share/doc/cairn/page_licenses.txt include/cairn/cairn.h; do
+    share/doc/cairn/page_licenses.txt share/doc/cairn/README.md share/doc/cairn/docs/api.md share/doc/cairn/docs/images/page.png \
+    include/cairn/cairn.h; do
     has "$file"
 done
 grep -q "^ExecStart=$prefix/bin/cairn serve" "$to/lib/systemd/system/cairn.service" || fail "the unit starts another program"
