@@ -30,6 +30,7 @@ typedef struct look {
     const cairn_mem *mem;
     look_row *rows, *states; /* look_row[room] each, by begin                                       */
     uint32_t count_rows, count_states, room;
+    uint64_t used_s; /* when any of them was used last                                              */
 } look;
 
 static bool gather(void *ctx, const cairn_disk_row *row)
@@ -82,6 +83,7 @@ static uint32_t first_from(const look *l, uint32_t begin)
     return low;
 }
 
+/* Whoever uses a file has passed all before it: what it hangs on was used then, too. */
 static void link_rows(look *l)
 {
     for (uint32_t i = l->count_rows; i-- > 0;) {
@@ -92,8 +94,10 @@ static void link_rows(look *l)
                 child->is_child = true;
                 child->next = row->first_child;
                 row->first_child = k;
+                row->used_s = child->used_s > row->used_s ? child->used_s : row->used_s;
             }
         }
+        l->used_s = row->used_s > l->used_s ? row->used_s : l->used_s;
     }
 }
 
@@ -183,7 +187,7 @@ static cairn_status visit_all(const look *l, bool (*visit)(void *ctx, const cair
     if (stack == NULL) {
         return CAIRN_NOMEM;
     }
-    cairn_cache_node root = {.slot = UINT32_MAX};
+    cairn_cache_node root = {.slot = UINT32_MAX, .used_ns = l->used_s * SECOND_NS};
     bool more = visit(ctx, &root);
     for (uint32_t i = 0; i < l->count_rows && more; i++) {
         uint32_t depth = 0;

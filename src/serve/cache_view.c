@@ -78,7 +78,7 @@ typedef struct rank {
     uint32_t index;
 } rank;
 
-/* Newest first; a parent is never older than its children and stands before them. */
+/* Newest first; a parent stands before its children. */
 static int newer_first(const void *left, const void *right)
 {
     const rank *a = left, *b = right;
@@ -94,6 +94,28 @@ typedef struct rest {
     uint64_t tokens;
 } rest;
 
+/* Of those that may be shown, all whose ancestors are shown, too; the others are counted at the nearest that is. */
+static void hang(const cairn_cache_view *view, rest *rests, uint32_t path[DEPTH_MAX])
+{
+    uint32_t depth = 0; /* the present node's ancestors are shown up to there; path[d]: the one at depth d */
+    path[0] = 0;
+    for (uint32_t i = 1; i < view->count; i++) {
+        const cairn_cache_node *node = &view->nodes[i];
+        uint32_t above = node->depth > 0 ? node->depth - 1 : 0;
+        depth = above < depth ? above : depth;
+        if (rests[i].shown && depth == above && above + 1 < DEPTH_MAX) {
+            depth = above + 1;
+            path[depth] = i;
+            continue;
+        }
+        rest *r = &rests[path[depth]];
+        rests[i].shown = false;
+        r->nodes++;
+        r->tokens += node->end - node->begin;
+        r->states += node->count_states;
+    }
+}
+
 static cairn_status choose(const cairn_cache_view *view, rest *rests)
 {
     if (view->count <= CAIRN_CACHE_VIEW_SHOWN) {
@@ -105,26 +127,12 @@ static cairn_status choose(const cairn_cache_view *view, rest *rests)
     uint32_t *path = cairn_mem_array(view->mem, DEPTH_MAX, sizeof *path);
     cairn_status status = ranks == NULL || path == NULL ? CAIRN_NOMEM : CAIRN_OK;
     if (status == CAIRN_OK) {
-        for (uint32_t i = 0; i < view->count; i++)
-            ranks[i] = (rank){view->nodes[i].used_ns, i};
+        for (uint32_t i = 0; i < view->count; i++) /* the root first: everything hangs on it */
+            ranks[i] = (rank){i > 0 ? view->nodes[i].used_ns : UINT64_MAX, i};
         qsort(ranks, view->count, sizeof *ranks, newer_first);
         for (uint32_t i = 0; i < CAIRN_CACHE_VIEW_SHOWN; i++)
             rests[ranks[i].index].shown = true;
-        uint32_t depth = 0; /* of the last node shown; path[d]: the node shown at depth d */
-        for (uint32_t i = 0; i < view->count; i++) {
-            const cairn_cache_node *node = &view->nodes[i];
-            if (rests[i].shown && node->depth < DEPTH_MAX) {
-                depth = node->depth;
-                path[depth] = i;
-                continue;
-            }
-            uint32_t above = node->depth <= depth ? node->depth - 1 : depth;
-            rest *r = &rests[path[above]];
-            rests[i].shown = false;
-            r->nodes++;
-            r->tokens += node->end - node->begin;
-            r->states += node->count_states;
-        }
+        hang(view, rests, path);
     }
     cairn_mem_array_release(view->mem, ranks, view->count, sizeof *ranks);
     cairn_mem_array_release(view->mem, path, DEPTH_MAX, sizeof *path);

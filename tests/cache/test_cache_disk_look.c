@@ -23,10 +23,14 @@ static bool take_two(void *ctx, const cairn_cache_node *node)
     return ((picture *)ctx)->count < 2;
 }
 
-/* Parents stand before their children, which begin where they end; what begins inside of another file hangs on the root. */
+/*
+ * Parents stand before their children, which begin where they end and were used no later; what begins inside of another file
+ * hangs on the root.
+ */
 static void check_tree(const picture *p)
 {
     uint32_t ends[NODES_MAX] = {0};
+    uint64_t used_ns[NODES_MAX] = {p->nodes[0].used_ns};
     assert_true(p->count >= 1);
     assert_int_equal(p->nodes[0].depth, 0);
     assert_int_equal(p->nodes[0].end, 0);
@@ -36,6 +40,8 @@ static void check_tree(const picture *p)
         assert_true(node->end > node->begin && node->row_bytes > 0);
         assert_true(node->depth == 1 || node->begin == ends[node->depth - 1]);
         ends[node->depth] = node->end;
+        assert_true(node->used_ns > 0 && node->used_ns <= used_ns[node->depth - 1]);
+        used_ns[node->depth] = node->used_ns;
         for (uint32_t k = 0; k < node->count_states && k < 16; k++)
             assert_true(node->states[k] > node->begin && node->states[k] <= node->end);
     }

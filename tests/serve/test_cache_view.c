@@ -99,6 +99,28 @@ static void a_tree_of_any_size_is_counted_whole(void **state)
     }
 }
 
+/* As a walk that knows times of pieces only might give it: a root that was never used, parents older than children. */
+static void children_used_after_their_parents_are_counted_whole_too(void **state)
+{
+    (void)state;
+    cairn_rng rng;
+    cairn_rng_init(&rng, 11);
+    cairn_cache_view view;
+    cairn_cache_view_init(&view, cairn_mem_default(), &here);
+    grow(&view, 3 * CAIRN_CACHE_VIEW_SHOWN, 11);
+    for (uint32_t i = 0; i < view.count; i++)
+        view.nodes[i].used_ns = i == 0 ? 0 : 1 + cairn_rng_below(&rng, 100000);
+    uint64_t got_nodes, got_tokens;
+    json_t *all = print(&view, true);
+    const json_t *nodes = json_object_get(json_object_get(all, "tree"), "nodes");
+    count_all(nodes, &got_nodes, &got_tokens);
+    assert_int_equal(got_nodes, view.count);
+    assert_true(json_array_size(nodes) <= CAIRN_CACHE_VIEW_SHOWN);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(nodes, 0), "depth")), 0);
+    json_decref(all);
+    cairn_cache_view_release(&view);
+}
+
 static void counts_over_all_namespaces_are_left_out_when_asked(void **state)
 {
     (void)state;
@@ -119,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_of_any_size_is_counted_whole),
+        cmocka_unit_test(children_used_after_their_parents_are_counted_whole_too),
         cmocka_unit_test(counts_over_all_namespaces_are_left_out_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
