@@ -63,6 +63,7 @@ static void job_start(cairn_keeper *keeper, uint32_t slot, const char *name, kee
     keeper->copies++;
     job->slot = slot;
     job->blob = 0;
+    job->covered = false;
     job->bytes = job->payload;
     memcpy(job->name, name, sizeof job->name);
     cairn_keeper_start(keeper, job);
@@ -118,11 +119,9 @@ static bool block_keep(cairn_keeper *keeper, uint32_t slot, const cairn_core_slo
     if (cairn_keeper_has(keeper, &job->meta, name)) {
         return false;
     }
-    cairn_rows_size size = engine->ops->rows_size(engine, begin, end);
-    if (size.buffer_bytes == 0 || size.buffer_bytes > keeper->payload_room ||
-        engine->ops->rows_export(engine, slot, begin, end, job->payload, keeper->payload_room,
-                                 &job->meta.payload_bytes, NULL) != CAIRN_OK ||
-        job->meta.payload_bytes == 0) {
+    if (cairn_mover_rows_size(engine, begin, end).buffer_bytes > keeper->payload_room ||
+        cairn_mover_rows_export(engine, slot, begin, end, job->payload, keeper->payload_room,
+                                &job->meta.payload_bytes) != CAIRN_OK) {
         return false;
     }
     job->value = keeper->read_ns_token * 1e-6 * (end - begin) / (double)job->meta.payload_bytes;

@@ -340,6 +340,33 @@ static void learned_counts_outlive_a_kill(void **state)
     cairn_io_memory_free(b.memory);
 }
 
+/* A job that rows of memory used is used again for a state: the state is written, whatever rows the disk has. */
+static void state_is_kept_by_a_job_that_kept_rows_of_memory_before(void **state)
+{
+    (void)state;
+    busy_world b;
+    outcome o;
+    busy_init(&b, 1);
+    busy_open(&b);
+    talk t;
+    talk_of(&t, 3, 1500);
+    turn(&b.w, &t, CAIRN_RESUME_FAST, 20, &o);
+    writer_catches_up(&b);
+    for (int i = 0; i < KEEPER_JOBS; i++) {
+        assert_int_equal(b.w.cache->keeper->jobs[i].phase, JOB_FREE);
+        b.w.cache->keeper->jobs[i].covered = true; /* as such rows leave it */
+    }
+    assert_true(cairn_cache_flush(b.w.cache, 20 * SECOND_NS));
+    uint32_t before = o.record.prompt_tokens;
+    kill_it(&b);
+    talk_add(&t, CAIRN_ROLE_USER, 9, 100);
+    turn(&b.w, &t, CAIRN_RESUME_FAST, 5, &o);
+    assert_true(o.record.resume + 8 >= before + 20);
+    talk_release(&t);
+    world_close(&b.w);
+    cairn_io_memory_free(b.memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +375,7 @@ int main(void)
         cmocka_unit_test(copying_beside_requests_takes_its_part_of_the_time_and_no_more),
         cmocka_unit_test(disk_that_hangs_holds_up_no_token),
         cmocka_unit_test(learned_counts_outlive_a_kill),
+        cmocka_unit_test(state_is_kept_by_a_job_that_kept_rows_of_memory_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
