@@ -115,7 +115,7 @@ static uint64_t rows_extra_bytes(cairn_engine *engine)
     uint64_t extra = 0;
     for (uint32_t count = 1; info->rows_move;
          count = count < info->slot_tokens_max / 2 ? count * 2 : info->slot_tokens_max) {
-        cairn_rows_size size = engine->ops->rows_size(engine, 0, count);
+        cairn_rows_size size = cairn_mover_rows_size(engine, 0, count);
         uint64_t expected = count * info->row_bytes;
         if (size.buffer_bytes > expected && size.buffer_bytes - expected > extra) {
             extra = size.buffer_bytes - expected;
@@ -141,7 +141,8 @@ static void core_options(const cairn_cache *cache, cairn_core_options *ret_optio
         .cut_tokens_min = options->cut_tokens_min,
         .trim = info->trim,
         .rows_move = info->rows_move,
-        .row_bytes = info->row_bytes,
+        .row_bytes =
+            info->row_bytes > 0 ? info->row_bytes : 1, /* a plan for rows of no bytes is still to be one */
         .read_ns_token = GUESS_READ_NS_TOKEN,
         .take_ns = (double)info->state_bytes_max * GUESS_MOVE_NS_BYTE,
         .restore_ns = (double)info->state_bytes_max * GUESS_MOVE_NS_BYTE,

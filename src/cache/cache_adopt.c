@@ -39,6 +39,6 @@ void cairn_cache_fetched(cairn_cache *cache, cairn_blob_id blob, cairn_status st
 
 uint64_t cairn_cache_blob_bytes_max(cairn_engine *engine, uint32_t block_tokens)
 {
-    uint64_t rows = engine->info.rows_move ? engine->ops->rows_size(engine, 0, block_tokens).buffer_bytes : 0;
+    uint64_t rows = engine->info.rows_move ? cairn_mover_rows_size(engine, 0, block_tokens).buffer_bytes : 0;
     return rows > engine->info.state_bytes_max ? rows : engine->info.state_bytes_max;
 }

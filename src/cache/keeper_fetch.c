@@ -111,7 +111,7 @@ static bool dearer(const cairn_keeper *keeper, const cairn_fetch *fetch, uint32_
 static bool choose(cairn_keeper *keeper, const cairn_prompt *prompt, uint32_t count, uint32_t resume,
                    cairn_fetch *fetch)
 {
-    bool rows = keeper->cache->engine->info.row_bytes > 0;
+    bool rows = keeper->cache->engine->info.rows_move;
     if (!fetch_room(keeper, fetch, count)) {
         return false;
     }

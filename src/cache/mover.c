@@ -43,6 +43,42 @@ cairn_status cairn_mover_take(const cairn_mover *mover, const cairn_mover_state 
     return CAIRN_OK;
 }
 
+/* --- rows ------------------------------------------------------------------------------------------------- */
+
+/* Rows of no bytes stand as this many, all 0. */
+enum { HOLLOW_BYTES = 1 };
+
+static bool hollow(cairn_engine *engine, uint32_t begin, uint32_t end)
+{
+    return engine->ops->rows_size(engine, begin, end).buffer_bytes == 0;
+}
+
+cairn_rows_size cairn_mover_rows_size(cairn_engine *engine, uint32_t begin, uint32_t end)
+{
+    cairn_rows_size size = engine->ops->rows_size(engine, begin, end);
+    return size.buffer_bytes > 0 ? size
+                                 : (cairn_rows_size){.bytes = HOLLOW_BYTES, .buffer_bytes = HOLLOW_BYTES};
+}
+
+// NOLINTNEXTLINE(readability-function-size): as the engine's table has it
+cairn_status cairn_mover_rows_export(cairn_engine *engine, uint32_t slot, uint32_t begin, uint32_t end,
+                                     uint8_t *out, uint64_t out_size, uint64_t *ret_size)
+{
+    if (hollow(engine, begin, end)) {
+        CAIRN_ASSERT(out_size >= HOLLOW_BYTES);
+        out[0] = 0;
+        *ret_size = HOLLOW_BYTES;
+        return CAIRN_OK;
+    }
+    uint64_t got = 0;
+    cairn_status status = engine->ops->rows_export(engine, slot, begin, end, out, out_size, &got, NULL);
+    if (status == CAIRN_OK && (got == 0 || got > out_size)) {
+        return CAIRN_ENGINE;
+    }
+    *ret_size = got;
+    return status;
+}
+
 cairn_status cairn_mover_save_rows(const cairn_mover *mover, const cairn_mover_rows *rows, uint64_t bytes_max,
                                    cairn_moved *ret_moved, cairn_error *reterr)
 {
@@ -51,25 +87,18 @@ cairn_status cairn_mover_save_rows(const cairn_mover *mover, const cairn_mover_r
         return cairn_error_set(reterr, CAIRN_INTERNAL, "cache/mover: save rows", "slot %u is shorter than %u",
                                rows->slot, rows->end);
     }
-    cairn_rows_size size = engine->ops->rows_size(engine, rows->begin, rows->end);
-    if (size.buffer_bytes == 0) {
-        return cairn_error_set(reterr, CAIRN_UNSUPPORTED, "cache/mover: save rows", "the engine has none");
-    }
+    cairn_rows_size size = cairn_mover_rows_size(engine, rows->begin, rows->end);
     uint8_t *room = NULL;
     cairn_status status = reserve(mover, rows->blob, size.buffer_bytes, bytes_max, &room, reterr);
     if (status != CAIRN_OK) {
         return status;
     }
     uint64_t got = 0;
-    status = engine->ops->rows_export(engine, rows->slot, rows->begin, rows->end, room, size.buffer_bytes,
-                                      &got, reterr);
-    if (status == CAIRN_OK && (got == 0 || got > size.buffer_bytes)) {
-        status = cairn_error_set(reterr, CAIRN_ENGINE, "cache/mover: save rows", "%llu bytes exported",
-                                 (unsigned long long)got);
-    }
+    status =
+        cairn_mover_rows_export(engine, rows->slot, rows->begin, rows->end, room, size.buffer_bytes, &got);
     if (status != CAIRN_OK) {
         cairn_tier_ram_drop(mover->ram, rows->blob);
-        return status;
+        return cairn_error_set(reterr, status, "cache/mover: save rows", "[%u, %u)", rows->begin, rows->end);
     }
     ret_moved->bytes = got;
     ret_moved->held_bytes = cairn_tier_ram_settle(mover->ram, rows->blob, got);
@@ -90,8 +119,9 @@ cairn_status cairn_mover_load_rows(const cairn_mover *mover, const cairn_mover_r
     if (status != CAIRN_OK) {
         return status;
     }
+    bool empty = hollow(engine, rows->begin, rows->end);
     status = engine->ops->rows_import(engine, rows->slot, rows->begin, rows->end, rows->use_begin,
-                                      rows->use_end, bytes, size, reterr);
+                                      rows->use_end, bytes, empty ? 0 : size, reterr);
     cairn_tier_ram_unpin(mover->ram, rows->blob);
     ret_moved->bytes = size;
     ret_moved->held_bytes = 0;

@@ -4,6 +4,9 @@
  * Decides nothing: what to move comes from the core's actions. Every call either does the whole move or
  * nothing that is kept.
  *
+ * An engine whose state holds everything has rows of no bytes. They are kept as one byte, in every tier: that they are
+ * there is what has to be known of them.
+ *
  * Units    tokens, bytes
  * Owner    engine and tier are borrowed
  * Thread   the thread that owns the engine
@@ -44,6 +47,14 @@ CAIRN_MUST_CHECK cairn_status cairn_mover_take(const cairn_mover *mover, const c
 /* Set the state of the slot at that length from the blob. */
 CAIRN_MUST_CHECK cairn_status cairn_mover_restore(const cairn_mover *mover, const cairn_mover_state *state,
                                                   cairn_moved *ret_moved, cairn_error *reterr);
+
+/* Bytes of rows [begin, end) as a tier has them: as cairn/engine.h, but never 0. */
+cairn_rows_size cairn_mover_rows_size(cairn_engine *engine, uint32_t begin, uint32_t end);
+
+/* Rows [begin, end) of a slot, as a tier has them. As rows_export of cairn/engine.h. */
+CAIRN_MUST_CHECK cairn_status cairn_mover_rows_export(cairn_engine *engine, uint32_t slot, uint32_t begin,
+                                                      uint32_t end, uint8_t *out, uint64_t out_size,
+                                                      uint64_t *ret_size);
 
 typedef struct cairn_mover_rows {
     uint32_t slot;

@@ -211,14 +211,12 @@ static out_result block_out(cairn_sharer *sharer, uint32_t slot, const cairn_cor
         return OUT_THERE;
     }
     sharer_job *job = job_take(sharer, false);
-    cairn_rows_size size = engine->ops->rows_size(engine, meta.begin, meta.end);
     if (job == NULL) {
         return OUT_BUSY;
     }
-    if (size.buffer_bytes == 0 || size.buffer_bytes > sharer->payload_room ||
-        engine->ops->rows_export(engine, slot, meta.begin, meta.end, job->payload, sharer->payload_room,
-                                 &meta.payload_bytes, NULL) != CAIRN_OK ||
-        meta.payload_bytes == 0) {
+    if (cairn_mover_rows_size(engine, meta.begin, meta.end).buffer_bytes > sharer->payload_room ||
+        cairn_mover_rows_export(engine, slot, meta.begin, meta.end, job->payload, sharer->payload_room,
+                                &meta.payload_bytes) != CAIRN_OK) {
         return OUT_THERE;
     }
     job->is_point = false;
@@ -366,7 +364,7 @@ static bool point_fill(cairn_sharer *sharer, uint32_t slot, const cairn_core_slo
             !block_describe(sharer, slot, path, block, NULL, &meta)) {
             return false;
         }
-        meta.payload_bytes = engine->ops->rows_size(engine, meta.begin, meta.end).bytes;
+        meta.payload_bytes = cairn_mover_rows_size(engine, meta.begin, meta.end).bytes;
         comes = part_comes(sharer, blob_name(sharer, &meta, &parts[point->count_parts++]), &job->since);
     }
     return comes;
