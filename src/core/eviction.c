@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "core/drop.h"
+#include "core/learning.h"
 #include "core/placement.h"
 
 /* --- choosing ------------------------------------------------------------------------------------------------ */
@@ -397,6 +398,17 @@ static bool leaf_clear(cairn_core *core, uint32_t node)
     return cairn_tree_leaf_free(tree, node);
 }
 
+/* Is nothing left of this root's namespace, and nobody about to read in it? */
+static bool space_free(const cairn_core *core, const cairn_node *root)
+{
+    bool needed = root->parent != CAIRN_NONE || root->child_first != CAIRN_NONE || root->count_states > 0 ||
+                  root->count_covers > 0 || root->count_cursors > 0;
+    for (uint32_t i = 0; i < core->options.slots && !needed; i++) {
+        needed = core->requests[i].id != 0 && core->requests[i].space == root->space;
+    }
+    return !needed;
+}
+
 bool cairn_evict_leaf(cairn_core *core)
 {
     enum { LOOK = 64 };
@@ -407,6 +419,12 @@ bool cairn_evict_leaf(cairn_core *core)
         const cairn_node *node = cairn_node_at(tree, i);
         if (cairn_tree_leaf_free(tree, i)) {
             cairn_tree_leaf_remove(tree, i);
+            return true;
+        }
+        if (space_free(core, node)) {
+            uint32_t space = node->space;
+            cairn_learning_forget(core, space);
+            cairn_tree_space_remove(tree, space);
             return true;
         }
         bool leaf = node->parent != CAIRN_NONE && node->child_first == CAIRN_NONE && node->count_cursors == 0;

@@ -27,7 +27,7 @@ bool cairn_evict_for(cairn_core *core, uint64_t bytes, double density);
 /* Drop, whatever it is worth, until the sum is under the cap again, or nothing can go. */
 void cairn_evict_over(cairn_core *core);
 
-/* Make room in the index: drop the least recently used path ends. False: nothing can go. */
+/* Make room in the index: drop the least recently used path end, or a namespace that has none. False: nothing can go. */
 bool cairn_evict_leaf(cairn_core *core);
 
 /* How often room in the index is made for one step before it is given up. */

@@ -137,3 +137,25 @@ void cairn_ledger_index_shrink(cairn_ledger *ledger, uint64_t bytes)
     CAIRN_ASSERT(ledger->index_bytes >= bytes);
     ledger->index_bytes -= bytes;
 }
+
+bool cairn_ledger_pool_grow(cairn_ledger *ledger, uint64_t bytes)
+{
+    uint64_t most = ledger->index_bytes_max / 4 * 3;
+    if (bytes > most || ledger->pool_bytes > most - bytes || !cairn_ledger_index_grow(ledger, bytes)) {
+        return false;
+    }
+    ledger->pool_bytes += bytes;
+    return true;
+}
+
+void cairn_ledger_pool_shrink(cairn_ledger *ledger, uint64_t bytes)
+{
+    CAIRN_ASSERT(ledger->pool_bytes >= bytes);
+    ledger->pool_bytes -= bytes;
+    cairn_ledger_index_shrink(ledger, bytes);
+}
+
+uint64_t cairn_ledger_index_loose(const cairn_ledger *ledger)
+{
+    return ledger->index_bytes - ledger->pool_bytes;
+}

@@ -27,6 +27,7 @@ typedef struct cairn_ledger {
     uint64_t buffer_bytes; /* reserved for transfers now                                           */
     uint32_t buffer_users; /* transfers that share it: they run one after another                  */
     uint64_t index_bytes;
+    uint64_t pool_bytes;      /* of them: in pools, which don't shrink                             */
     uint64_t dropping_bytes;  /* released in this step, but not freed before its list is carried out   */
     uint64_t reserving_bytes; /* reserved in this step, to be allocated when its list is carried out   */
     uint64_t peak_bytes;
@@ -73,5 +74,15 @@ void cairn_ledger_buffer_release(cairn_ledger *ledger);
  * sum would pass its cap. */
 bool cairn_ledger_index_grow(cairn_ledger *ledger, uint64_t bytes);
 void cairn_ledger_index_shrink(cairn_ledger *ledger, uint64_t bytes);
+
+/*
+ * The same for a pool, whose chunks stay when its items go. Three quarters of the index at most: a crowd of tiny paths must
+ * leave room for the tokens of long ones.
+ */
+bool cairn_ledger_pool_grow(cairn_ledger *ledger, uint64_t bytes);
+void cairn_ledger_pool_shrink(cairn_ledger *ledger, uint64_t bytes);
+
+/* Bytes of the index that come back when paths are dropped. */
+uint64_t cairn_ledger_index_loose(const cairn_ledger *ledger);
 
 #endif

@@ -574,3 +574,15 @@ uint32_t cairn_tree_space(cairn_tree *tree, const cairn_namespace *name, bool ma
     space->root = root;
     return index;
 }
+
+void cairn_tree_space_remove(cairn_tree *tree, uint32_t space)
+{
+    const cairn_space *item = cairn_space_at(tree, space);
+    uint32_t root = item->root;
+    CAIRN_ASSERT(item->counts == NULL && item->posts == NULL);
+    CAIRN_ASSERT(cairn_node_at(tree, root)->child_first == CAIRN_NONE);
+    cairn_tree_hang_clear(tree, root);
+    use_unlink(tree, root);
+    cairn_pool_give(&tree->nodes, root);
+    cairn_pool_give(&tree->spaces, space);
+}

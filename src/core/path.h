@@ -284,6 +284,12 @@ bool cairn_tree_live(const cairn_tree *tree, uint32_t node, uint32_t position);
 /* First row of [begin, end) of this edge that neither a segment nor a slot holds; `end` if none. */
 uint32_t cairn_tree_missing(const cairn_tree *tree, uint32_t node, uint32_t begin, uint32_t end);
 
+/*
+ * Remove a namespace of whose paths nothing is left: its root has no children, states, covers or cursors. What was learned of
+ * it went before (learning.h).
+ */
+void cairn_tree_space_remove(cairn_tree *tree, uint32_t space);
+
 /* Can the leaf go? It has no children, states, covers or cursors, and is not a root. */
 bool cairn_tree_leaf_free(const cairn_tree *tree, uint32_t node);
 

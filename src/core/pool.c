@@ -24,10 +24,10 @@ void cairn_pool_release(cairn_pool *pool)
     for (uint32_t i = 0; i < pool->count_chunks; i++) {
         size_t bytes = chunk_items(i) * pool->item_bytes;
         cairn_mem_release(pool->mem, pool->chunks[i], bytes);
-        cairn_ledger_index_shrink(pool->ledger, bytes);
+        cairn_ledger_pool_shrink(pool->ledger, bytes);
     }
     cairn_mem_array_release(pool->mem, pool->chunks, pool->room_chunks, sizeof(void *));
-    cairn_ledger_index_shrink(pool->ledger, pool->room_chunks * sizeof(void *));
+    cairn_ledger_pool_shrink(pool->ledger, pool->room_chunks * sizeof(void *));
     cairn_pool_init(pool, pool->mem, pool->ledger, pool->item_bytes);
 }
 
@@ -37,19 +37,19 @@ static bool grow_table(cairn_pool *pool)
         return true;
     }
     uint32_t room = pool->room_chunks == 0 ? 4 : pool->room_chunks * 2;
-    if (!cairn_ledger_index_grow(pool->ledger, room * sizeof(void *))) {
+    if (!cairn_ledger_pool_grow(pool->ledger, room * sizeof(void *))) {
         return false;
     }
     void **chunks = cairn_mem_array(pool->mem, room, sizeof(void *));
     if (chunks == NULL) {
-        cairn_ledger_index_shrink(pool->ledger, room * sizeof(void *));
+        cairn_ledger_pool_shrink(pool->ledger, room * sizeof(void *));
         return false;
     }
     if (pool->chunks != NULL) {
         memcpy(chunks, pool->chunks, pool->count_chunks * sizeof(void *));
     }
     cairn_mem_array_release(pool->mem, pool->chunks, pool->room_chunks, sizeof(void *));
-    cairn_ledger_index_shrink(pool->ledger, pool->room_chunks * sizeof(void *));
+    cairn_ledger_pool_shrink(pool->ledger, pool->room_chunks * sizeof(void *));
     pool->chunks = chunks;
     pool->room_chunks = room;
     return true;
@@ -62,12 +62,12 @@ static bool grow(cairn_pool *pool)
     }
     uint32_t items = chunk_items(pool->count_chunks);
     size_t bytes = items * pool->item_bytes;
-    if (pool->room > CAIRN_NONE - 1 - items || !cairn_ledger_index_grow(pool->ledger, bytes)) {
+    if (pool->room > CAIRN_NONE - 1 - items || !cairn_ledger_pool_grow(pool->ledger, bytes)) {
         return false;
     }
     void *chunk = cairn_mem_zalloc(pool->mem, bytes);
     if (chunk == NULL) {
-        cairn_ledger_index_shrink(pool->ledger, bytes);
+        cairn_ledger_pool_shrink(pool->ledger, bytes);
         return false;
     }
     pool->chunks[pool->count_chunks++] = chunk;

@@ -19,8 +19,9 @@
 /* Keep a part of the index free, so that saving and taking have room for their items. */
 static void index_clear(cairn_core *core)
 {
-    uint64_t most = core->ledger.index_bytes_max - core->ledger.index_bytes_max / 16;
-    while (core->ledger.index_bytes > most && cairn_evict_leaf(core)) {
+    uint64_t spare = core->ledger.index_bytes_max / 16, most = core->ledger.index_bytes_max - spare;
+    while (core->ledger.index_bytes > most && cairn_ledger_index_loose(&core->ledger) > spare &&
+           cairn_evict_leaf(core)) {
     }
 }
 
