@@ -352,7 +352,9 @@ cairn_status cairn_cache_forget(cairn_cache *cache, const cairn_namespace *space
     if (cache->sharer != NULL) {
         cairn_sharer_forget(cache->sharer, space);
     }
-    return cairn_cache_tell_drops(cache, &event, reterr);
+    cairn_status status = cairn_cache_tell_drops(cache, &event, reterr);
+    cairn_counts_forgotten(cache);
+    return status;
 }
 
 cairn_status cairn_cache_budget(cairn_cache *cache, uint64_t ram_bytes_max, cairn_error *reterr)

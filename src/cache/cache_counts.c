@@ -78,6 +78,14 @@ void cairn_counts_keep(cairn_cache *cache)
     cairn_keeper_page_put(cache->keeper, cache->counts_io, cache->counts_path, bytes, count);
 }
 
+void cairn_counts_forgotten(cairn_cache *cache)
+{
+    cache->counts_due_ns = 0;
+    cache->counts_requests =
+        UINT64_MAX; /* at the latest with the next flush, whether or not something was learned */
+    cairn_counts_keep(cache);
+}
+
 void cairn_counts_write(cairn_cache *cache)
 {
     uint8_t *bytes;

@@ -252,5 +252,7 @@ void cairn_counts_read(cairn_cache *cache);
 void cairn_counts_write(cairn_cache *cache);
 /* Hand them to the writer, once a minute at most. */
 void cairn_counts_keep(cairn_cache *cache);
+/* A namespace was forgotten: what the file says of it goes, too. */
+void cairn_counts_forgotten(cairn_cache *cache);
 
 #endif

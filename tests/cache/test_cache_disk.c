@@ -443,11 +443,36 @@ static void learned_counts_outlive_a_restart_and_damaged_ones_are_set_aside(void
     disk_end(&d);
 }
 
+/* Also where nothing is asked between the start, the forgetting and the end. */
+static void forgotten_namespace_leaves_no_counts_behind(void **state)
+{
+    (void)state;
+    disk_world d;
+    disk_init(&d);
+    d.w.replica.cut_sensitive = false;
+    disk_open(&d);
+    outcome o;
+    size_t empty = cairn_core_counts_save(d.w.cache->core, NULL, 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        talk_cut(&d.t, 3);
+        talk_add(&d.t, CAIRN_ROLE_USER, 50 + i, 200);
+        turn(&d.w, &d.t, CAIRN_RESUME_FAST, 5, &o);
+    }
+    restart(&d, true);
+    assert_true(cairn_core_counts_save(d.w.cache->core, NULL, 0) > empty);
+    const cairn_namespace own = {{0}};
+    assert_ok(cairn_cache_forget(d.w.cache, &own, NULL));
+    restart(&d, true);
+    assert_int_equal(cairn_core_counts_save(d.w.cache->core, NULL, 0), empty);
+    disk_end(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversation_is_resumed_after_a_restart),
         cmocka_unit_test(learned_counts_outlive_a_restart_and_damaged_ones_are_set_aside),
+        cmocka_unit_test(forgotten_namespace_leaves_no_counts_behind),
         cmocka_unit_test(what_was_not_flushed_is_read_again_and_right),
         cmocka_unit_test(conversation_that_lost_its_slot_is_kept_too),
         cmocka_unit_test(two_servers_share_a_directory),
