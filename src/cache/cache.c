@@ -222,14 +222,14 @@ static cairn_status sharer_open(cairn_cache *cache, cairn_error *reterr)
                               (unsigned long long)(buffers >> 20));
         return CAIRN_OK; /* the cache goes on without */
     }
-    cairn_status status = cairn_sharer_new(cache, shared, &cache->sharer, reterr);
-    if (status == CAIRN_INVALID || status == CAIRN_UNSUPPORTED) {
-        return status; /* no such store can be meant: that is the caller's mistake */
+    cairn_status status = cairn_sharer_new(cache, shared, &cache->sharer, &cache->sharer_error);
+    if (status != CAIRN_INVALID && status != CAIRN_UNSUPPORTED) {
+        return CAIRN_OK; /* without it, if need be */
     }
-    if (status != CAIRN_OK && reterr != NULL) {
-        cache->sharer_error = *reterr;
+    if (reterr != NULL) { /* no such store can be meant: that is the caller's mistake */
+        *reterr = cache->sharer_error;
     }
-    return CAIRN_OK;
+    return status;
 }
 
 static cairn_status build(cairn_cache *cache, cairn_error *reterr)

@@ -302,4 +302,8 @@ void cairn_sharer_forget(cairn_sharer *sharer, const cairn_namespace *space)
     }
     cairn_unlock(&sharer->lock);
     memset(sharer->known, 0, SHARER_KNOWN * sizeof *sharer->known);
+    for (uint32_t slot = 0; slot < sharer->slots;
+         slot++) { /* what waited of other namespaces is handed over again */
+        cairn_sharer_note(sharer, slot);
+    }
 }

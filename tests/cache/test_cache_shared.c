@@ -347,6 +347,29 @@ static void forgotten_namespace_is_forgotten_for_all_servers(void **state)
     pair_close(&p);
 }
 
+/* What waits to be sent when another namespace is forgotten is sent all the same. */
+static void forgetting_one_namespace_loses_nothing_of_another(void **state)
+{
+    (void)state;
+    pair p;
+    outcome o;
+    pair_start(&p, CAIRN_RESUME_EXACT);
+    cairn_sharer *sharer = p.a.w.cache->sharer;
+    redis_do(&p.store, "FLUSHALL"); /* all of it is to be sent again ... */
+    memset(sharer->known, 0, SHARER_KNOWN * sizeof *sharer->known);
+    cairn_sharer_note(sharer, 0);
+    server_freeze(&p.store, true);
+    while (cairn_cache_idle(p.a.w.cache)) { /* ... and the sender has its hands full */
+    }
+    const cairn_namespace other = {{0, 7}};
+    assert_ok(cairn_cache_forget(p.a.w.cache, &other, NULL));
+    server_freeze(&p.store, false);
+    shared_send_all(&p.a);
+    assert_int_equal(pair_other_asks(&p, &o), CAIRN_SOURCE_SHARED);
+    assert_true(o.record.resume + 8 >= p.read);
+    pair_close(&p);
+}
+
 static void request_that_is_stopped_while_it_waits_leaves_no_trace(void **state)
 {
     (void)state;
@@ -509,6 +532,39 @@ static void url_that_means_nothing_is_refused(void **state)
     }
 }
 
+/* Without it the cache works; why there is none is in its stats, and no error is given beside CAIRN_OK. */
+static void store_without_memory_for_it_is_told_in_the_stats_alone(void **state)
+{
+    (void)state;
+    uint32_t without = 0;
+    for (uint64_t at = 1;; at++) {
+        world w;
+        cairn_mem_test heap;
+        cairn_error error = {0};
+        cairn_cache_shared shared = {.url = "file:///nowhere/at/all"};
+        world_init(&w);
+        cairn_mem_test_init(&heap, at);
+        w.options.shared = &shared;
+        assert_ok(cairn_replica_new(&w.replica, cairn_mem_default(), &w.engine, NULL));
+        cairn_error *reterr = at % 2 == 0 ? &error : NULL;
+        if (cairn_cache_new(&heap.mem, w.engine, &w.options, &w.cache, reterr) == CAIRN_OK) {
+            cairn_cache_shared_stats stats;
+            cairn_cache_shared_stats_get(w.cache, &stats);
+            assert_status(stats.last_error.status, stats.on ? CAIRN_OK : CAIRN_NOMEM);
+            assert_status(error.status, CAIRN_OK);
+            without += stats.on ? 0 : 1;
+            cairn_cache_free(w.cache);
+        }
+        w.engine->ops->free(w.engine);
+        assert_int_equal(cairn_mem_test_leaked(&heap), 0);
+        cairn_mem_test_release(&heap);
+        if (heap.fails == 0) {
+            break;
+        }
+    }
+    assert_true(without > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,11 +578,13 @@ int main(void)
         cmocka_unit_test(what_is_read_faster_is_read),
         cmocka_unit_test(over_a_narrow_line_it_reads),
         cmocka_unit_test(forgotten_namespace_is_forgotten_for_all_servers),
+        cmocka_unit_test(forgetting_one_namespace_loses_nothing_of_another),
         cmocka_unit_test(request_that_is_stopped_while_it_waits_leaves_no_trace),
         cmocka_unit_test(blobs_come_side_by_side_over_a_long_line),
         cmocka_unit_test(blobs_that_come_after_their_request_was_stopped_are_kept),
         cmocka_unit_test(namespace_forgotten_while_its_blobs_come_leaves_nothing),
         cmocka_unit_test(url_that_means_nothing_is_refused),
+        cmocka_unit_test(store_without_memory_for_it_is_told_in_the_stats_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
