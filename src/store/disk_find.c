@@ -28,6 +28,13 @@ cairn_status cairn_disk_root(cairn_disk *disk, const cairn_namespace *space, cai
     return status;
 }
 
+bool cairn_disk_row_sound(const cairn_disk_row *row)
+{
+    cairn_blob_layout layout;
+    return cairn_blob_layout_get(&row->meta, &layout, NULL) == CAIRN_OK &&
+           layout.file_bytes == row->file_bytes;
+}
+
 /* Rows that the index gives for the bases of one prompt. */
 typedef struct find_gather {
     cairn_disk_found *found;
@@ -40,7 +47,7 @@ static bool find_note(void *ctx, const cairn_disk_row *row)
     find_gather *gather = ctx;
     bool inside = row->meta.kind == CAIRN_BLOB_STATE ? row->meta.end <= gather->tokens
                                                      : row->meta.begin < gather->tokens;
-    if (inside) {
+    if (inside && cairn_disk_row_sound(row)) {
         gather->found[gather->count].row = *row;
         gather->found[gather->count++].use_end = 0;
     }
@@ -93,8 +100,9 @@ static uint32_t rows_use_end(cairn_disk *disk, const cairn_disk_faces *space, co
         return low;
     }
     if (cairn_disk_header_load(disk->mem, file, &header, NULL) == CAIRN_OK) {
+        bool same = header.meta.begin == row->meta.begin && header.meta.end == row->meta.end;
         uint32_t high = count < row->meta.end - 1 ? count : row->meta.end - 1;
-        while (low < high) {
+        while (same && low < high) { /* else another file stands in its place: reading it will say so */
             uint32_t middle = high - (high - low) / 2;
             cairn_path_digest digest;
             if (digest_at(space, tokens, middle, &digest) != CAIRN_OK) {

@@ -16,7 +16,8 @@ static bool pass(void *ctx, const cairn_disk_row *row)
 {
     const sieve *s = ctx;
     if (memcmp(row->meta.space.bytes, s->shown->bytes, sizeof s->shown->bytes) != 0 ||
-        memcmp(row->meta.fingerprint, s->disk->fingerprint, sizeof s->disk->fingerprint) != 0) {
+        memcmp(row->meta.fingerprint, s->disk->fingerprint, sizeof s->disk->fingerprint) != 0 ||
+        !cairn_disk_row_sound(row)) {
         return true;
     }
     return s->each(s->ctx, row);

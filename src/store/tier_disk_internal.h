@@ -60,6 +60,9 @@ typedef struct cairn_disk_faces {
 CAIRN_MUST_CHECK cairn_status cairn_disk_faces_get(const cairn_disk *disk, const cairn_namespace *space,
                                                    cairn_disk_faces *ret_faces, cairn_error *reterr);
 
+/* disk_find.c: the index has no checks of its own. Can a file be what this row says? */
+bool cairn_disk_row_sound(const cairn_disk_row *row);
+
 /*
  * disk_room.c: reserve room for a file under the cap, removing what is ranked lower than it. Give it back with
  * cairn_disk_room_release when the file is in the index, or won't be.

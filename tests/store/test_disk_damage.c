@@ -1,6 +1,7 @@
 /* Files that are not as they were written: each kind of damage is a miss, and no harm to the others. */
 #include "base/io_faulty.h"
 #include "disk_support.h"
+#include "store/tier_disk_internal.h"
 
 /* The path of the only blob file, in /store/ab/. */
 static void blob_path(const char *name, char path[256])
@@ -276,6 +277,69 @@ static void older_and_newer_formats_are_set_aside_unread(void **state)
     shelf_free(&s);
 }
 
+/* A whole blob, of fewer rows, in the place of another: whoever leaves those in the middle doesn't look past its end. */
+static void file_of_fewer_rows_in_the_place_of_another_is_a_miss(void **state)
+{
+    (void)state;
+    shelf s = shelf_new(1 << 24);
+    char path[256];
+    shelf_open(&s, 1 << 24);
+    shelf_put_rows(&s, 300, 310, 700);
+    blob_path(s.name, path);
+    cairn_buf fewer = read_whole(s.io, path);
+    char kept[CAIRN_BLOB_NAME_BYTES];
+    memcpy(kept, s.name, sizeof kept);
+    shelf_put_rows(&s, 300, 500, 9000);
+    blob_path(s.name, path);
+    assert_int_equal(shelf_find(&s, path_one, 450), 2);
+    rewrite(s.io, path, fewer.bytes, fewer.len_bytes);
+    assert_int_equal(shelf_find(&s, path_one, 450), 1);
+    assert_string_equal(s.found[0].row.name, kept);
+    assert_int_equal(s.found[0].use_end, 310);
+    cairn_buf_release(&fewer);
+    shelf_free(&s);
+}
+
+static bool row_count(void *ctx, const cairn_disk_row *row)
+{
+    (void)row;
+    ++*(uint32_t *)ctx;
+    return true;
+}
+
+/* The index is a file without checks: what it says of a blob that no file can have is not believed. */
+static void row_of_the_index_that_no_file_can_have_is_a_miss(void **state)
+{
+    (void)state;
+    shelf s = shelf_new(1 << 24);
+    shelf_open(&s, 1 << 24);
+    shelf_put_state(&s, 300, 700, 1);
+    shelf_put_rows(&s, 256, 300, 9000);
+    assert_int_equal(shelf_find(&s, path_one, 1000), 2);
+    cairn_disk_row rows[2] = {s.found[0].row, s.found[1].row};
+    for (int damage = 0; damage < 6; damage++) {
+        for (int i = 0; i < 2; i++) {
+            cairn_disk_row row = rows[i];
+            uint64_t *payload = &row.meta.payload_bytes;
+            *payload = damage == 0 ? 0 : damage == 1 ? UINT64_C(1) << 60 : *payload;
+            row.meta.count_runs = damage == 2 ? UINT32_C(1) << 30 : row.meta.count_runs;
+            row.meta.begin = damage == 3 ? row.meta.end + 1 : row.meta.begin;
+            *payload += damage == 4 ? 1 : 0;
+            row.meta.kind = damage == 5 ? (cairn_blob_kind)(row.meta.kind | 4) : row.meta.kind;
+            assert_ok(cairn_disk_index_put(s.disk->index, &row, NULL));
+        }
+        uint32_t count = 0;
+        assert_int_equal(shelf_find(&s, path_one, 1000), 0);
+        assert_ok(cairn_disk_each_of(s.disk, &space_a, row_count, &count, NULL));
+        assert_int_equal(count, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_ok(cairn_disk_index_put(s.disk->index, &rows[i], NULL));
+    }
+    assert_int_equal(shelf_find(&s, path_one, 1000), 2);
+    shelf_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +351,8 @@ int main(void)
         cmocka_unit_test(bit_flipped_while_reading_is_a_miss),
         cmocka_unit_test(file_that_can_not_be_read_for_a_while_is_found_again),
         cmocka_unit_test(duplicate_under_another_name_is_set_aside),
+        cmocka_unit_test(file_of_fewer_rows_in_the_place_of_another_is_a_miss),
+        cmocka_unit_test(row_of_the_index_that_no_file_can_have_is_a_miss),
         cmocka_unit_test(older_and_newer_formats_are_set_aside_unread),
     };
     return cmocka_run_group_tests(tests, support_paths, NULL);
