@@ -26,6 +26,7 @@ enum {
     SPACE_DIGITS = 2 * CAIRN_NAMESPACE_BYTES,
     NAME_BYTES = 64,
     PATH_BYTES = 1200,
+    FILES_AT_FIRST = 64,
     MERGE_FILES = 4,   /* a namespace's files beyond so many are put into one ... */
     MERGE_AGE_S = 3600 /* ... when nobody has written to them for so long */
 };
@@ -60,8 +61,10 @@ typedef struct note_file {
 } note_file;
 
 typedef struct note_files {
-    note_file *items; /* note_file[CAIRN_NOTE_FILES_MAX] */
-    uint32_t count;
+    const cairn_mem *mem;
+    note_file *items; /* note_file[room] */
+    uint32_t count, room;
+    bool failed;       /* no memory for more of them */
     const char *shown; /* only files that begin so; NULL: all */
 } note_files;
 
@@ -203,9 +206,21 @@ static bool note_name(void *ctx, const char *name)
 {
     note_files *files = ctx;
     size_t length = strlen(name);
-    if (length < NAME_BYTES && (files->shown == NULL || strncmp(name, files->shown, SPACE_DIGITS) == 0)) {
-        memcpy(files->items[files->count++].name, name, length + 1);
+    if (length >= NAME_BYTES || (files->shown != NULL && strncmp(name, files->shown, SPACE_DIGITS) != 0)) {
+        return true;
     }
+    if (files->count == files->room) {
+        uint32_t room = files->room == 0 ? FILES_AT_FIRST : files->room * 2;
+        note_file *items =
+            cairn_mem_array_resize(files->mem, files->items, files->room, room, sizeof *files->items);
+        files->failed = items == NULL;
+        if (items == NULL) {
+            return false;
+        }
+        files->items = items;
+        files->room = room;
+    }
+    memcpy(files->items[files->count++].name, name, length + 1);
     return files->count < CAIRN_NOTE_FILES_MAX;
 }
 
@@ -221,10 +236,8 @@ static int by_age(const void *a, const void *b)
 /* List files, oldest first. Release with files_release. */
 static bool files_list(const cairn_note_log *log, const char *shown, note_files *ret_files)
 {
-    *ret_files = (note_files){.shown = shown};
-    ret_files->items = cairn_mem_array(log->mem, CAIRN_NOTE_FILES_MAX, sizeof *ret_files->items);
-    if (ret_files->items == NULL ||
-        cairn_io_list(log->io, log->folder, note_name, ret_files, NULL) != CAIRN_OK) {
+    *ret_files = (note_files){.mem = log->mem, .shown = shown};
+    if (cairn_io_list(log->io, log->folder, note_name, ret_files, NULL) != CAIRN_OK || ret_files->failed) {
         return false;
     }
     for (uint32_t i = 0; i < ret_files->count; i++) {
@@ -236,13 +249,15 @@ static bool files_list(const cairn_note_log *log, const char *shown, note_files 
             ret_files->items[i].bytes = stat.size_bytes;
         }
     }
-    qsort(ret_files->items, ret_files->count, sizeof *ret_files->items, by_age);
+    if (ret_files->count > 0) {
+        qsort(ret_files->items, ret_files->count, sizeof *ret_files->items, by_age);
+    }
     return true;
 }
 
 static void files_release(const cairn_note_log *log, note_files *files)
 {
-    cairn_mem_array_release(log->mem, files->items, CAIRN_NOTE_FILES_MAX, sizeof *files->items);
+    cairn_mem_array_release(log->mem, files->items, files->room, sizeof *files->items);
 }
 
 /* The oldest files go until the rest is below the limit. */

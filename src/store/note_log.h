@@ -25,7 +25,7 @@
 
 #define CAIRN_NOTE_FOLDER "answers"
 
-enum { CAIRN_NOTE_BYTES_MAX = 1 << 20, CAIRN_NOTE_FILES_MAX = 1024 };
+enum { CAIRN_NOTE_BYTES_MAX = 1 << 20, CAIRN_NOTE_FILES_MAX = 1 << 16 };
 
 typedef struct cairn_note_log cairn_note_log;
 

@@ -246,6 +246,40 @@ static void restarts_do_not_leave_more_and_more_files(void **state)
     cairn_io_memory_free(memory);
 }
 
+/* A server of many users has thousands of files: forgetting and the limit reach all of them. */
+static void thousands_of_files_are_all_counted_and_all_forgotten(void **state)
+{
+    (void)state;
+    enum { FILES = 1500, FILE_BYTES = 1000 };
+    static uint8_t bytes[FILE_BYTES];
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
+    cairn_io *io = cairn_io_memory_io(memory);
+    uint64_t sum = 0;
+    uint32_t files = 0;
+    assert_ok(cairn_io_mkdir_all(io, "/store/answers", NULL));
+    for (uint32_t i = 0; i < FILES; i++) {
+        char path[128];
+        (void)snprintf(path, sizeof path, "/store/answers/%032x.%016x", i, 7u);
+        assert_ok(cairn_io_write_file(io, path, bytes, sizeof bytes, NULL));
+    }
+    cairn_note_log *log = log_open(io, NULL, 1 << 20, 100 * FILE_BYTES);
+    assert_ok(add(log, &space_a, 1)); /* a file more: now the oldest go */
+    sum_bytes(io, &sum, &files);
+    assert_true(sum <= 102 * FILE_BYTES && files <= 101);
+    cairn_note_log_free(log);
+    log = log_open(io, NULL, 1 << 20, 1 << 22);
+    for (uint32_t i = 0; i < FILES; i++) {
+        char path[128];
+        (void)snprintf(path, sizeof path, "/store/answers/%032x.%016x", i, 8u);
+        assert_ok(cairn_io_write_file(io, path, bytes, sizeof bytes, NULL));
+    }
+    cairn_note_log_forget(log, NULL);
+    sum_bytes(io, &sum, &files);
+    assert_int_equal(files, 0);
+    cairn_note_log_free(log);
+    cairn_io_memory_free(memory);
+}
+
 /* Whatever call fails: an add says so or is there, and nothing else is lost. */
 static void any_failing_call_loses_at_most_the_record_in_hand(void **state)
 {
@@ -295,6 +329,7 @@ int main(void)
         cmocka_unit_test(damage_costs_the_records_behind_it_and_no_others),
         cmocka_unit_test(files_stay_within_their_bounds_and_the_newest_records_stay),
         cmocka_unit_test(restarts_do_not_leave_more_and_more_files),
+        cmocka_unit_test(thousands_of_files_are_all_counted_and_all_forgotten),
         cmocka_unit_test(any_failing_call_loses_at_most_the_record_in_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
