@@ -332,6 +332,8 @@ void cairn_answers_touch(cairn_answers *a, const cairn_answer_kept *answer)
 
 void cairn_answers_forget(cairn_answers *a, const cairn_namespace *space)
 {
+    if (a->log != NULL) /* first: what is being loaded from there is here by then */
+        cairn_answers_log_forget(a->log, space);
     lock(a);
     for (entry *e = a->oldest, *next; e != NULL; e = next) {
         next = e->newer;
@@ -339,8 +341,6 @@ void cairn_answers_forget(cairn_answers *a, const cairn_namespace *space)
             drop(a, e);
     }
     unlock(a);
-    if (a->log != NULL)
-        cairn_answers_log_forget(a->log, space);
 }
 
 void cairn_answers_stats_get(cairn_answers *a, cairn_answers_stats *ret_stats)

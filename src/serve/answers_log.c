@@ -287,5 +287,7 @@ void cairn_answers_log_forget(cairn_answers_log *log, const cairn_namespace *spa
         lock(log);
     }
     unlock(log);
+    cairn_lock(&log->load_lock); /* who loads is through, and has given all of it */
     cairn_note_log_forget(log->notes, space);
+    cairn_unlock(&log->load_lock);
 }

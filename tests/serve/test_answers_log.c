@@ -2,6 +2,9 @@
  * Answers on disk: a restart changes nothing of what is known; nothing crosses namespaces or comes back after it was forgotten;
  * a disk that fails costs only that.
  */
+#include <pthread.h>
+#include <sched.h>
+
 #include "base/io_faulty.h"
 #include "base/io_memory.h"
 #include "serve/answers_log.h"
@@ -125,6 +128,86 @@ static void forgotten_answers_do_not_come_back(void **state)
     cairn_io_memory_free(memory);
 }
 
+/* A read that stops in the middle until it is let go on. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool armed, held, released;
+} hold = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
+static cairn_io quick;
+
+static cairn_status held_open(cairn_io *self, const char *path, unsigned flags, cairn_file **ret_file,
+                              cairn_error *reterr)
+{
+    (void)pthread_mutex_lock(&hold.lock);
+    if (hold.armed && flags == CAIRN_IO_READ) {
+        hold.held = true;
+        (void)pthread_cond_broadcast(&hold.moved);
+        while (!hold.released) {
+            (void)pthread_cond_wait(&hold.moved, &hold.lock);
+        }
+    }
+    (void)pthread_mutex_unlock(&hold.lock);
+    return quick.open(self, path, flags, ret_file, reterr);
+}
+
+static void *load_one(void *unused)
+{
+    (void)unused;
+    (void)known(&spaces[0], 1);
+    return NULL;
+}
+
+static void *forget_one(void *unused)
+{
+    (void)unused;
+    cairn_answers_forget(answers, &spaces[0]);
+    return NULL;
+}
+
+/* A request asks for the namespace's answers, and they are on their way from disk when it is forgotten. */
+static void namespace_forgotten_while_it_is_loaded_stays_forgotten(void **state)
+{
+    (void)state;
+    enum { LOOKS = 100000 };
+    cairn_io_memory *memory = cairn_io_memory_new(cairn_mem_default(), 1 << 24);
+    cairn_io *io = cairn_io_memory_io(memory);
+    start(io, 1 << 20);
+    keep(&spaces[0], 1);
+    cairn_answers_log_settle(logbook);
+    stop();
+    quick = *io;
+    io->open = held_open;
+    start(io, 1 << 20);
+    keep(&spaces[0], 2);
+    cairn_answers_log_settle(logbook);
+    pthread_t loads, forgets;
+    cairn_answers_stats stats = {.kept = 1};
+    (void)pthread_mutex_lock(&hold.lock);
+    hold.armed = true;
+    assert_int_equal(pthread_create(&loads, NULL, load_one, NULL), 0);
+    while (!hold.held) {
+        (void)pthread_cond_wait(&hold.moved, &hold.lock);
+    }
+    (void)pthread_mutex_unlock(&hold.lock);
+    assert_int_equal(pthread_create(&forgets, NULL, forget_one, NULL), 0);
+    /* It waits for what is on its way; one that did not would have emptied the memory by now. */
+    for (int i = 0; i < LOOKS && stats.kept > 0; i++) {
+        (void)sched_yield();
+        cairn_answers_stats_get(answers, &stats);
+    }
+    (void)pthread_mutex_lock(&hold.lock);
+    hold.released = true;
+    (void)pthread_cond_broadcast(&hold.moved);
+    (void)pthread_mutex_unlock(&hold.lock);
+    assert_int_equal(pthread_join(loads, NULL), 0);
+    assert_int_equal(pthread_join(forgets, NULL), 0);
+    assert_false(known(&spaces[0], 1));
+    assert_false(known(&spaces[0], 2));
+    stop();
+    cairn_io_memory_free(memory);
+}
+
 static void limit_of_memory_holds_while_a_namespace_is_loaded(void **state)
 {
     (void)state;
@@ -178,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_answered_is_known_after_a_restart_in_its_namespace_alone),
         cmocka_unit_test(forgotten_answers_do_not_come_back),
+        cmocka_unit_test(namespace_forgotten_while_it_is_loaded_stays_forgotten),
         cmocka_unit_test(limit_of_memory_holds_while_a_namespace_is_loaded),
         cmocka_unit_test(disk_that_fails_costs_only_what_was_not_written),
     };
