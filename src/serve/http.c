@@ -46,7 +46,7 @@ typedef struct exchange {
     cairn_buf body;
     uint64_t body_seen, body_counted;
     cairn_buf key; /* "Bearer <key>", made of x-api-key                                             */
-    bool too_large, too_busy, handled, watched, responded;
+    bool too_large, too_busy, watched, responded;
     bool anthropic; /* errors have Anthropic's shape                                               */
     uint32_t watch_id;
     cairn_http_reply reply;
@@ -211,6 +211,13 @@ static enum MHD_Result begin_exchange(exchange *x, const char *version)
     return MHD_YES;
 }
 
+static void drop_body(exchange *x)
+{
+    cairn_buf_release(&x->body);
+    (void)atomic_fetch_sub(&x->http->bodies_bytes, x->body_counted);
+    x->body_counted = 0;
+}
+
 static enum MHD_Result take_body(exchange *x, const char *bytes, size_t len_bytes)
 {
     cairn_http *http = x->http;
@@ -226,15 +233,8 @@ static enum MHD_Result take_body(exchange *x, const char *bytes, size_t len_byte
             x->too_busy = true;
     }
     if (x->too_large || x->too_busy)
-        cairn_buf_release(&x->body);
+        drop_body(x);
     return MHD_YES;
-}
-
-static void drop_body(exchange *x)
-{
-    cairn_buf_release(&x->body);
-    (void)atomic_fetch_sub(&x->http->bodies_bytes, x->body_counted);
-    x->body_counted = 0;
 }
 
 static enum MHD_Result refuse_body(exchange *x)
