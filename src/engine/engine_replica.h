@@ -23,7 +23,7 @@
  * Owner    the caller frees the engine through its ops; options are copied; `clock_ns` is borrowed
  * Thread   one at a time; `interrupt` and `resume_work` from any thread
  * Cost     decode O(tokens) at a few ns a token, no allocation; logits O(vocab_size) when asked for
- * See      include/cairn/engine.h, tests/engine/test_engine_replica.c
+ * See      include/cairn/engine.h, tests/engine/test_engine_replica.c, test_replica_contract.c
  */
 #ifndef CAIRN_ENGINE_REPLICA_H
 #define CAIRN_ENGINE_REPLICA_H
