@@ -23,6 +23,7 @@ enum { SLOT_TOKENS = 4096, BATCH_TOKENS = 256, VOCAB = 256 };
 typedef struct toy {
     cairn_engine head; /* first: libcairn sees this part */
     uint32_t length;
+    bool state_set; /* the state is that of `length` tokens */
     uint64_t state;
     uint64_t rows[SLOT_TOKENS];
     float logits[VOCAB];
@@ -41,11 +42,15 @@ static cairn_status toy_decode(cairn_engine *engine, const cairn_piece *pieces, 
     if (count != 1 || pieces[0].begin != t->length || pieces[0].count > SLOT_TOKENS - t->length) {
         return cairn_error_set(reterr, CAIRN_LIMIT, "toy: decode", NULL);
     }
+    if (t->length > 0 && !t->state_set) { /* the cache never does that; a mistake of ours would show here */
+        return cairn_error_set(reterr, CAIRN_ENGINE, "toy: decode", "no state");
+    }
     for (uint32_t i = 0; i < pieces[0].count; i++) {
         uint64_t before = t->length > 0 ? t->rows[t->length - 1] : 0;
         t->state = stir(t->state, (uint64_t)pieces[0].tokens[i]);
         t->rows[t->length++] = stir(before, t->state);
     }
+    t->state_set = true;
     uint64_t x = stir(t->state, t->rows[t->length - 1]);
     for (int i = 0; i < VOCAB; i++) {
         x = stir(x, (uint64_t)i);
@@ -79,23 +84,27 @@ static void toy_reset(cairn_engine *engine, uint32_t slot)
     (void)slot;
     ((toy *)engine)->length = 0;
     ((toy *)engine)->state = 0;
+    ((toy *)engine)->state_set = false;
 }
 
 /* Rows are cut; the state that belongs to the new length is set by the call that follows. */
 static cairn_status toy_trim(cairn_engine *engine, uint32_t slot, uint32_t length, cairn_error *reterr)
 {
+    toy *t = (toy *)engine;
     (void)reterr;
     if (length == 0) {
         toy_reset(engine, slot);
     }
-    ((toy *)engine)->length = length;
+    t->state_set = t->state_set && length == t->length;
+    t->length = length;
     return CAIRN_OK;
 }
 
+/* 0 while there is none: by that the cache tells whether the slot can go on as it is. */
 static uint64_t toy_state_size(cairn_engine *engine, uint32_t slot)
 {
     (void)slot;
-    return ((toy *)engine)->length > 0 ? sizeof(uint64_t) : 0;
+    return ((toy *)engine)->state_set ? sizeof(uint64_t) : 0;
 }
 
 static cairn_status toy_state_get(cairn_engine *engine, uint32_t slot, uint8_t *out, uint64_t size,
@@ -116,6 +125,7 @@ static cairn_status toy_state_set(cairn_engine *engine, uint32_t slot, uint32_t 
         return cairn_error_set(reterr, CAIRN_CORRUPT, "toy: state", NULL);
     }
     memcpy(&t->state, bytes, sizeof t->state);
+    t->state_set = true;
     return CAIRN_OK;
 }
 
@@ -151,6 +161,7 @@ static cairn_status toy_rows_import(cairn_engine *engine, uint32_t slot, uint32_
     memcpy(&t->rows[begin_use], bytes + (begin_use - begin) * sizeof(uint64_t),
            (use_end - begin_use) * sizeof(uint64_t));
     t->length = use_end;
+    t->state_set = false; /* until toy_state_set */
     return CAIRN_OK;
 }
 

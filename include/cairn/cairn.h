@@ -208,7 +208,7 @@ CAIRN_MUST_CHECK cairn_status cairn_request_push(cairn_request *request, cairn_t
 const cairn_record *cairn_request_record(const cairn_request *request);
 /* What was done for it, and when. Valid as long as the record. */
 const cairn_timeline *cairn_request_timeline(const cairn_request *request);
-/* Why it failed. Valid as long as the record; status is CAIRN_OK while nothing has. */
+/* Why it failed, or why its last push was refused. Valid as long as the record; status is CAIRN_OK while nothing has. */
 const cairn_error *cairn_request_error(const cairn_request *request);
 /* After cairn_cache_end. NULL is allowed. */
 void cairn_request_free(cairn_request *request);

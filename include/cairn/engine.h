@@ -53,13 +53,13 @@ typedef enum cairn_trim {
 typedef struct cairn_engine_info {
     const char *name;  /* "llama", "replica"; constant, lives as long as the engine       */
     const char *build; /* what computes: "libllama 0.4.0 (abc123), CPU"; lives as long    */
-    uint8_t fingerprint[CAIRN_FINGERPRINT_BYTES]; /* digest of everything that state bytes depend on */
-    uint32_t slots;            /* number of slots, >= 1                                           */
-    uint32_t slot_tokens_max;  /* longest sequence of one slot                                    */
+    uint8_t fingerprint[CAIRN_FINGERPRINT_BYTES]; /* digest of all that state and row bytes depend on */
+    uint32_t slots;            /* number of slots, 1 to 65,535                                    */
+    uint32_t slot_tokens_max;  /* longest sequence of one slot, >= 2                              */
     uint32_t batch_tokens_max; /* most tokens of one slot in one decode; reading is cut by it     */
     uint32_t vocab_size;       /* floats in one row of logits                                     */
     cairn_trim trim;
-    bool rows_move;           /* rows can be exported and imported; else only slots are resumed  */
+    bool rows_move;           /* rows can be moved, or take no bytes; else only slots are resumed    */
     bool exact;               /* equal batches give equal bits: proved by the engine, not hoped   */
     bool batch_alone;         /* `exact` holds only while a decode carries one slot              */
     uint64_t state_bytes_max; /* upper bound of a state's size at any length; 0: has no states   */
@@ -125,8 +125,10 @@ typedef struct cairn_engine_ops {
     /* Empty the slot. Cannot fail. */
     void (*reset)(cairn_engine *engine, uint32_t slot);
     /*
-     * The state at the slot's present length. state_size gives its exact bytes (0: this engine or
-     * this length has none, as for an empty slot); state_get writes them and changes nothing.
+     * The state at the slot's present length. state_size gives its exact bytes, at most state_bytes_max;
+     * 0 where there is none: in an engine without states, in an empty slot, and while the state is unset
+     * (after a decode that failed, a trim or rows_import). By that the cache tells whether a slot can go
+     * on as it is. state_get writes them and changes nothing.
      *
      *   out  [out]  uint8_t[size], size as state_size gave it
      *
@@ -147,7 +149,9 @@ typedef struct cairn_engine_ops {
                               uint64_t size, cairn_error *reterr);
     /*
      * Rows [begin, end) of the slot as bytes. rows_size is pure arithmetic and may be asked for any
-     * range. rows_export doesn't change the slot.
+     * range, begin < end; it is the same in every slot and process of this fingerprint. {0, 0} when the
+     * state holds everything: such rows are only counted, rows_export is not called for them, and
+     * rows_import is given no bytes. rows_export doesn't change the slot.
      *
      *   out       [out]  uint8_t[out_size], out_size at least buffer_bytes of rows_size
      *   ret_size  [out]  bytes that are the rows, 0 < *ret_size <= out_size
@@ -163,12 +167,20 @@ typedef struct cairn_engine_ops {
      * same path's, and the engine may put them anew from the bytes: where other batches made those,
      * the slot's rows from `begin` on are no longer the ones that it had, bit for bit. The state is
      * then unset: a state_set must follow before the next decode (not on CAIRN_TRIM_ANYWHERE engines).
-     * After an error the slot is empty.
+     *
+     *   bytes  [in]  uint8_t[size], as rows_export of an engine with this fingerprint wrote them
+     *
+     * Errors  CAIRN_CORRUPT: not rows of this engine. CAIRN_ENGINE, CAIRN_NOMEM: refused. The slot is then
+     *         empty
      */
     cairn_status (*rows_import)(cairn_engine *engine, uint32_t slot, uint32_t begin, uint32_t end,
                                 uint32_t begin_use, uint32_t use_end, const uint8_t *bytes, uint64_t size,
                                 cairn_error *reterr);
-    /* Ask a running decode to stop as soon as it can. Any thread; it holds until `resume_work`. */
+    /*
+     * Ask a running decode to stop as soon as it can, and each later one; it holds until `resume_work`. They
+     * are for the program, not for the cache, which calls neither. Any thread; may do nothing where a decode
+     * is short.
+     */
     void (*interrupt)(cairn_engine *engine);
     void (*resume_work)(cairn_engine *engine);
     /* Free the engine. Called by its owner, never by the cache. */
