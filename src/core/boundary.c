@@ -130,8 +130,9 @@ cairn_core_options cairn_boundary_options(const cairn_core_options *options)
     return full;
 }
 
-uint32_t cairn_boundary_cut(const cairn_core_options *options, const cairn_prompt *prompt, uint32_t from,
-                            uint32_t *index)
+/* The first place that cuts of the boundaries from `index` on, and no later than the grid and the batch allow. */
+static uint32_t first_cut(const cairn_core_options *options, const cairn_prompt *prompt, uint32_t from,
+                          uint32_t index)
 {
     const uint16_t cutting = CAIRN_BOUNDARY_MESSAGE_START | CAIRN_BOUNDARY_SYSTEM_END | CAIRN_BOUNDARY_OPENER;
     uint64_t nearest = (uint64_t)from + options->cut_tokens_min;
@@ -139,10 +140,7 @@ uint32_t cairn_boundary_cut(const cairn_core_options *options, const cairn_promp
     uint64_t cut = (uint64_t)from + options->batch_tokens_max;
     cut = grid < cut ? grid : cut;
     cut = prompt->count < cut ? prompt->count : cut;
-    while (*index < prompt->count_boundaries && prompt->boundaries[*index].position < nearest) {
-        (*index)++;
-    }
-    for (uint32_t i = *index; i < prompt->count_boundaries && prompt->boundaries[i].position < cut; i++) {
+    for (uint32_t i = index; i < prompt->count_boundaries && prompt->boundaries[i].position < cut; i++) {
         uint16_t kinds = prompt->boundaries[i].kinds;
         /* The place inside an opener where answered turns part is no place of a longer conversation. */
         bool inside =
@@ -152,6 +150,22 @@ uint32_t cairn_boundary_cut(const cairn_core_options *options, const cairn_promp
         }
     }
     return (uint32_t)cut;
+}
+
+uint32_t cairn_boundary_cut(const cairn_core_options *options, const cairn_prompt *prompt, uint32_t from,
+                            uint32_t *index)
+{
+    uint64_t nearest = (uint64_t)from + options->cut_tokens_min;
+    while (*index < prompt->count_boundaries && prompt->boundaries[*index].position < nearest) {
+        (*index)++;
+    }
+    return first_cut(options, prompt, from, *index);
+}
+
+uint32_t cairn_boundary_cut_past(const cairn_core_options *options, const cairn_prompt *prompt, uint32_t from,
+                                 uint32_t past)
+{
+    return first_cut(options, prompt, from, cairn_boundary_after(prompt, past));
 }
 
 uint32_t cairn_core_cuts(const cairn_core_options *options, const cairn_prompt *prompt, uint32_t *out,

@@ -76,4 +76,8 @@ cairn_core_options cairn_boundary_options(const cairn_core_options *options);
 uint32_t cairn_boundary_cut(const cairn_core_options *options, const cairn_prompt *prompt, uint32_t from,
                             uint32_t *index);
 
+/* Where that cut would be if no message started, and nothing else cut, at or before `past`. */
+uint32_t cairn_boundary_cut_past(const cairn_core_options *options, const cairn_prompt *prompt, uint32_t from,
+                                 uint32_t past);
+
 #endif

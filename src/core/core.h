@@ -336,9 +336,10 @@ CAIRN_MUST_CHECK cairn_status cairn_core_counts_load(cairn_core *core, const uin
 uint64_t cairn_core_digest(const cairn_core *core);
 
 /*
- * The canonical cuts of a prompt: positions where its reading is cut in every mode, a function of
- * count and boundaries alone. Writes at most max positions, ascending, the last being `count`;
- * returns how many there are. The rule: from the last cut c, the next is the nearest of
+ * The canonical cuts of a prompt: positions where its reading is cut in exact mode, a function of
+ * count and boundaries alone (fast mode leaves out some and adds others, by what they save). Writes
+ * at most max positions, ascending, the last being `count`; returns how many there are. The rule:
+ * from the last cut c, the next is the nearest of
  *   - the first message start, end of system and tools, or opener, at least cut_tokens_min after c;
  *   - the first multiple of grid_tokens (absolute) at least cut_tokens_min after c;
  *   - c + batch_tokens_max;

@@ -24,6 +24,9 @@ static const double insurance = 0.02;
 /* A state has to save so many times what taking it costs: room is made for it, and other tiers write it. */
 static const double worth = 1.3;
 
+/* A message's chance is learned from few requests: a cut at its start is made if it pays with so many times that. */
+static const double doubt = 4;
+
 /* --- cuts ------------------------------------------------------------------------------------------------ */
 
 static bool takes_states(const cairn_core *core, const cairn_request *request)
@@ -173,10 +176,42 @@ static void find_post(cairn_core *core, cairn_request *request, uint32_t end)
     }
 }
 
+/*
+ * The canonical cut, or one behind it: a message's start is a cut only where that pays. Each is a call more, and where few
+ * tokens take as long as many, that is a lot.
+ */
+static uint32_t paying_cut(const cairn_core *core, const cairn_request *request, uint32_t cut)
+{
+    const cairn_prompt *prompt = request->prompt;
+    uint32_t node = core->tree.cursors[request->decision.slot].node;
+    if (node == CAIRN_NONE || request->space == CAIRN_NONE || !takes_states(core, request)) {
+        return cut;
+    }
+    cairn_outlook outlook = cairn_chance_outlook(core, request);
+    uint32_t before = cairn_placement_before(core, node, request->position + 1);
+    for (;;) {
+        cairn_boundary at = cairn_boundary_at(prompt, cut);
+        if (cut >= prompt->count || !cairn_boundary_message(at.kinds) || cairn_boundary_protected(at.kinds)) {
+            return cut;
+        }
+        double gain =
+            doubt * cairn_chance_start(request, &outlook, at) * cairn_costs_read(&core->costs, before, cut);
+        if (gain > core->costs.call_ns + core->costs.take_ns) {
+            return cut;
+        }
+        uint32_t next = cairn_boundary_cut_past(&core->options, prompt, request->position, cut);
+        if (next <= cut) {
+            return cut; /* the batch or the grid ends here */
+        }
+        cut = next;
+    }
+}
+
 uint32_t cairn_placement_cut(cairn_core *core, cairn_request *request)
 {
     uint32_t cut = cairn_boundary_cut(&core->options, request->prompt, request->position, &request->boundary);
     if (request->prompt->mode == CAIRN_RESUME_FAST) {
+        cut = paying_cut(core, request, cut);
         cut = prefer_protected(core, request->prompt, request->position, cut);
         uint32_t least = request->position == 0 ? 1 : NEAR;
         cut = nearer(request->position, near_start(core, request, cut), cut, least);

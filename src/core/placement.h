@@ -1,9 +1,10 @@
 /*
  * placement - where the reading is cut, and at which cuts a state is taken.
  *
- * Cuts are the canonical ones (core.h). In fast mode two more may be added: where this prompt parts
- * from what was known, so that the third request is served to the token; and near the end of a
- * prompt that has no opener, so that a repeat is.
+ * Cuts are the canonical ones (core.h). In fast mode those at message starts are left out where a call more costs
+ * more than a state there may save, and others are added: where this prompt parts from what was known, so that the third
+ * request is served to the token; near the end of a prompt that has no opener, so that a repeat is; where the client marks;
+ * and where texts end behind which requests part.
  *
  * At a cut a state is free of extra batches. It is taken when
  *

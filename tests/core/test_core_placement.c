@@ -130,6 +130,34 @@ static void no_cut_is_made_that_costs_more_than_it_saves(void **state)
     assert_true(lost_on_a_new_path(1e12) > 8);
 }
 
+/* How many calls read a conversation of 24 messages of 100 tokens? */
+static uint32_t calls_for_short_messages(double call_ns)
+{
+    driver d;
+    start(&d, call_ns, 20000);
+    talk t = {0};
+    for (uint32_t i = 0; i < 24; i++) {
+        talk_add(&t, i % 2 == 0 ? CAIRN_ROLE_USER : CAIRN_ROLE_ASSISTANT, i, 100);
+    }
+    talk_render(&t, CAIRN_RESUME_FAST, &p);
+    uint32_t slot = driver_begin(&d, &p.prompt, CAIRN_SLOT_ANY, NULL);
+    uint32_t calls = 0;
+    for (; d.requests[slot].reading_end != 0; calls++) {
+        driver_read(&d, slot);
+    }
+    driver_release(&d);
+    return calls;
+}
+
+static void short_messages_are_read_together_where_a_call_costs_a_lot(void **state)
+{
+    (void)state;
+    assert_true(calls_for_short_messages(1e3) >= 20);
+    uint32_t batches = (p.prompt.count + 511) / 512;
+    assert_true(calls_for_short_messages(1e12) <=
+                batches + 4); /* the last user's message, the opener, what follows it */
+}
+
 static void in_exact_mode_cuts_stay_a_function_of_the_prompt(void **state)
 {
     (void)state;
@@ -400,6 +428,7 @@ int main(void)
         cmocka_unit_test(a_short_prompt_like_another_again_resumes_within_eight_tokens),
         cmocka_unit_test(a_text_that_announced_a_parting_is_cut_after_in_another_path),
         cmocka_unit_test(no_cut_is_made_that_costs_more_than_it_saves),
+        cmocka_unit_test(short_messages_are_read_together_where_a_call_costs_a_lot),
         cmocka_unit_test(in_exact_mode_cuts_stay_a_function_of_the_prompt),
         cmocka_unit_test(a_place_in_answers_behind_which_they_change_gets_a_state),
         cmocka_unit_test(signposts_are_found_where_their_text_ends),
