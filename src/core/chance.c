@@ -88,8 +88,7 @@ static uint32_t until_better(const cairn_core *core, const cairn_request *reques
         cairn_boundary at = cairn_boundary_at(prompt, prompt->boundaries[i].position);
         double chance = cairn_boundary_message(at.kinds) ? cairn_chance_start(request, outlook, at) : 0;
         chance = at.position == request->tail && chance < repeated ? repeated : chance;
-        if (chance * cairn_costs_read(&core->costs, request->position, at.position) >
-            core->costs.call_ns + core->costs.take_ns) {
+        if (cairn_costs_pays(&core->costs, chance, request->position, at.position)) {
             return at.position;
         }
     }

@@ -123,8 +123,7 @@ static uint32_t near_start(const cairn_core *core, const cairn_request *request,
             return 0;
         }
         double chance = cairn_boundary_message(at.kinds) ? cairn_chance_start(request, &outlook, at) : 0;
-        double gain = chance * cairn_costs_read(&core->costs, before, at.position);
-        if (gain > core->costs.call_ns + core->costs.take_ns) {
+        if (cairn_costs_pays(&core->costs, chance, before, at.position)) {
             return at.position;
         }
     }
@@ -167,9 +166,8 @@ static void find_post(cairn_core *core, cairn_request *request, uint32_t end)
             continue;
         }
         double chance = cairn_signpost_chance(post);
-        double gain = chance * cairn_costs_read(&core->costs, before, request->walked);
         post->passed += 1.0f;
-        if (gain > core->costs.call_ns + core->costs.take_ns) {
+        if (cairn_costs_pays(&core->costs, chance, before, request->walked)) {
             request->post = request->walked;
             request->post_chance = chance;
         }
@@ -194,9 +192,8 @@ static uint32_t paying_cut(const cairn_core *core, const cairn_request *request,
         if (cut >= prompt->count || !cairn_boundary_message(at.kinds) || cairn_boundary_protected(at.kinds)) {
             return cut;
         }
-        double gain =
-            doubt * cairn_chance_start(request, &outlook, at) * cairn_costs_read(&core->costs, before, cut);
-        if (gain > core->costs.call_ns + core->costs.take_ns) {
+        double chance = doubt * cairn_chance_start(request, &outlook, at);
+        if (cairn_costs_pays(&core->costs, chance, before, cut)) {
             return cut;
         }
         uint32_t next = cairn_boundary_cut_past(&core->options, prompt, request->position, cut);

@@ -34,6 +34,11 @@ double cairn_costs_read(const cairn_costs *costs, uint32_t begin, uint32_t end)
     return end > begin ? token_ns * (q - p) + costs->read_ns_token2 * (q * q - p * p) : 0;
 }
 
+bool cairn_costs_pays(const cairn_costs *costs, double chance, uint32_t begin, uint32_t end)
+{
+    return chance * cairn_costs_read(costs, begin, end) > costs->call_ns + costs->take_ns;
+}
+
 /*
  * Solve for c and b with a eliminated (all sums about their means), then a. A fit says nothing of c while all batches are
  * of one length, and nothing of b while all are at one position: the guess for c weighs as much as a few small batches,

@@ -42,6 +42,9 @@ void cairn_costs_init(cairn_costs *costs, const cairn_core_options *options);
 /* Time to read tokens [begin, end) of a path. */
 double cairn_costs_read(const cairn_costs *costs, uint32_t begin, uint32_t end);
 
+/* Is a cut at `end` for a state there, used with this chance instead of the one at `begin`, worth a call more and a snapshot? */
+bool cairn_costs_pays(const cairn_costs *costs, double chance, uint32_t begin, uint32_t end);
+
 /* Take in a measurement. */
 void cairn_costs_saw_read(cairn_costs *costs, uint32_t begin, uint32_t end, uint64_t cost_ns);
 void cairn_costs_saw_take(cairn_costs *costs, uint64_t cost_ns);

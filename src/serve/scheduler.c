@@ -51,12 +51,18 @@ static uint64_t now_ns(const cairn_scheduler *s)
     return cairn_clock_now_ns(s->options.clock);
 }
 
-/* Active requests with more of their answer to come: one that has been given keeps nobody waiting. The lock is held. */
+/* Is there more of its answer to come? One that has been given keeps nobody waiting. */
+static bool goes_on(cairn_job *job)
+{
+    return !cairn_outbox_is_ended(&job->outbox);
+}
+
+/* Active requests that go on. The lock is held. */
 static uint32_t count_going(const cairn_scheduler *s)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->count_active; i++)
-        count += cairn_outbox_is_ended(&s->active[i]->outbox) ? 0 : 1;
+        count += goes_on(s->active[i]) ? 1 : 0;
     return count;
 }
 
@@ -173,12 +179,12 @@ void cairn_scheduler_counts(cairn_scheduler *s, uint32_t *ret_queued, uint32_t *
     unlock(s);
 }
 
-/* Is the job still active, with more of its answer to come? The lock is held. */
-static bool goes_on(const cairn_scheduler *s, uint64_t id)
+/* Is the job still active, and does it go on? The lock is held. */
+static bool is_going(const cairn_scheduler *s, uint64_t id)
 {
     for (uint32_t i = 0; i < s->count_active; i++) {
         if (s->active[i]->id == id)
-            return !cairn_outbox_is_ended(&s->active[i]->outbox);
+            return goes_on(s->active[i]);
     }
     return false;
 }
@@ -188,7 +194,7 @@ uint32_t cairn_scheduler_list(cairn_scheduler *s, cairn_scheduler_slot slots[CAI
     uint32_t count = 0;
     lock(s);
     for (uint32_t i = 0; i < s->count_shown; i++) {
-        if (goes_on(s, s->shown[i].job))
+        if (is_going(s, s->shown[i].job))
             slots[count++] = s->shown[i];
     }
     unlock(s);
