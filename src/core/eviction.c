@@ -398,11 +398,11 @@ static bool leaf_clear(cairn_core *core, uint32_t node)
     return cairn_tree_leaf_free(tree, node);
 }
 
-/* Is nothing left of this root's namespace, and nobody about to read in it? */
-static bool space_free(const cairn_core *core, const cairn_node *root)
+/* Is this the root of a namespace of which nothing is left, and nobody about to read in it? */
+static bool space_free(const cairn_core *core, uint32_t node)
 {
-    bool needed = root->parent != CAIRN_NONE || root->child_first != CAIRN_NONE || root->count_states > 0 ||
-                  root->count_covers > 0 || root->count_cursors > 0;
+    const cairn_node *root = cairn_node_at(&core->tree, node);
+    bool needed = root->parent != CAIRN_NONE || !cairn_tree_empty(&core->tree, node);
     for (uint32_t i = 0; i < core->options.slots && !needed; i++) {
         needed = core->requests[i].id != 0 && core->requests[i].space == root->space;
     }
@@ -421,7 +421,7 @@ bool cairn_evict_leaf(cairn_core *core)
             cairn_tree_leaf_remove(tree, i);
             return true;
         }
-        if (space_free(core, node)) {
+        if (space_free(core, i)) {
             uint32_t space = node->space;
             cairn_learning_forget(core, space);
             cairn_tree_space_remove(tree, space);

@@ -357,11 +357,16 @@ static void join(cairn_tree *tree, uint32_t upper)
     cairn_pool_give(&tree->nodes, upper);
 }
 
-bool cairn_tree_leaf_free(const cairn_tree *tree, uint32_t node)
+bool cairn_tree_empty(const cairn_tree *tree, uint32_t node)
 {
     const cairn_node *item = cairn_node_at(tree, node);
-    return item->parent != CAIRN_NONE && item->child_first == CAIRN_NONE && item->count_states == 0 &&
-           item->count_covers == 0 && item->count_cursors == 0;
+    return item->child_first == CAIRN_NONE && item->count_states == 0 && item->count_covers == 0 &&
+           item->count_cursors == 0;
+}
+
+bool cairn_tree_leaf_free(const cairn_tree *tree, uint32_t node)
+{
+    return cairn_node_at(tree, node)->parent != CAIRN_NONE && cairn_tree_empty(tree, node);
 }
 
 void cairn_tree_leaf_remove(cairn_tree *tree, uint32_t node)
@@ -580,7 +585,7 @@ void cairn_tree_space_remove(cairn_tree *tree, uint32_t space)
     const cairn_space *item = cairn_space_at(tree, space);
     uint32_t root = item->root;
     CAIRN_ASSERT(item->counts == NULL && item->posts == NULL);
-    CAIRN_ASSERT(cairn_node_at(tree, root)->child_first == CAIRN_NONE);
+    CAIRN_ASSERT(cairn_tree_empty(tree, root));
     cairn_tree_hang_clear(tree, root);
     use_unlink(tree, root);
     cairn_pool_give(&tree->nodes, root);

@@ -285,12 +285,15 @@ bool cairn_tree_live(const cairn_tree *tree, uint32_t node, uint32_t position);
 uint32_t cairn_tree_missing(const cairn_tree *tree, uint32_t node, uint32_t begin, uint32_t end);
 
 /*
- * Remove a namespace of whose paths nothing is left: its root has no children, states, covers or cursors. What was learned of
+ * Remove a namespace of whose paths nothing is left: its root is empty (cairn_tree_empty). What was learned of
  * it went before (learning.h).
  */
 void cairn_tree_space_remove(cairn_tree *tree, uint32_t space);
 
-/* Can the leaf go? It has no children, states, covers or cursors, and is not a root. */
+/* Has the node no children, states, covers or cursors? */
+bool cairn_tree_empty(const cairn_tree *tree, uint32_t node);
+
+/* Can the leaf go? It is empty, and not a root. */
 bool cairn_tree_leaf_free(const cairn_tree *tree, uint32_t node);
 
 /* Remove such a leaf, and join its parent to an only child where their tokens lie side by side. */

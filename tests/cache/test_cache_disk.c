@@ -409,6 +409,17 @@ static void disk_that_fails_costs_time_only(void **state)
     }
 }
 
+/* The conversation goes back and parts, again and again: something to learn from. */
+static void part_often(disk_world *d, uint64_t times)
+{
+    outcome o;
+    for (uint64_t i = 0; i < times; i++) {
+        talk_cut(&d->t, 3);
+        talk_add(&d->t, CAIRN_ROLE_USER, 50 + i, 200);
+        turn(&d->w, &d->t, CAIRN_RESUME_FAST, 5, &o);
+    }
+}
+
 static void learned_counts_outlive_a_restart_and_damaged_ones_are_set_aside(void **state)
 {
     (void)state;
@@ -417,11 +428,7 @@ static void learned_counts_outlive_a_restart_and_damaged_ones_are_set_aside(void
     d.w.replica.cut_sensitive = false;
     disk_open(&d);
     outcome o;
-    for (uint64_t i = 0; i < 6; i++) {
-        talk_cut(&d.t, 3);
-        talk_add(&d.t, CAIRN_ROLE_USER, 50 + i, 200);
-        turn(&d.w, &d.t, CAIRN_RESUME_FAST, 5, &o);
-    }
+    part_often(&d, 6);
     static uint8_t before[1 << 14];
     static uint8_t after[1 << 14];
     size_t len_bytes = cairn_core_counts_save(d.w.cache->core, before, sizeof before);
@@ -451,13 +458,8 @@ static void forgotten_namespace_leaves_no_counts_behind(void **state)
     disk_init(&d);
     d.w.replica.cut_sensitive = false;
     disk_open(&d);
-    outcome o;
     size_t empty = cairn_core_counts_save(d.w.cache->core, NULL, 0);
-    for (uint64_t i = 0; i < 4; i++) {
-        talk_cut(&d.t, 3);
-        talk_add(&d.t, CAIRN_ROLE_USER, 50 + i, 200);
-        turn(&d.w, &d.t, CAIRN_RESUME_FAST, 5, &o);
-    }
+    part_often(&d, 4);
     restart(&d, true);
     assert_true(cairn_core_counts_save(d.w.cache->core, NULL, 0) > empty);
     const cairn_namespace own = {{0}};
